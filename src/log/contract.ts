@@ -1,0 +1,190 @@
+/**
+ * What an engine gives the core: logs, and a small store beside them. Every engine passes one conformance
+ * suite (`logConformance` in odradek/testing); what it cannot do it refuses with UNSUPPORTED.
+ *
+ *   offsets   0 ──────── start ─────────── stable ────── high ────── end
+ *                        │ oldest kept     │ below any   │ durable   │ next to be written
+ *                        │                 │ open txn    │           │
+ *
+ * `start ≤ stable ≤ high ≤ end`, none ever goes back. Readers of `committed` isolation stop at `stable`,
+ * the others at `high`. In memory `high = end`, since a record is accepted once it is in the log.
+ *
+ * Concurrency: a log is used from one thread. `tryAppendOne`, `tryAppend`, `peek`, `hasRoom` and `gate`
+ * are synchronous, call nobody but `onAdvance`'s wake, and are the critical section of a publish.
+ */
+import type { Batch, Slice } from '../model/batch.ts'
+import type { Clock } from '../model/clock.ts'
+import type { Key, RecordHeaders } from '../model/record.ts'
+import type { ValueCodec } from '../model/value-codec.ts'
+
+export interface Marks {
+  start: number
+  stable: number
+  high: number
+  end: number
+  /** Leader epoch: grows when anything was lost at open. */
+  epoch: number
+}
+
+/** Isolation of a read: `committed` stops at `stable` and hides aborted records, `uncommitted` stops at `high`. */
+export type Isolation = 'committed' | 'uncommitted'
+
+/** `tryAppendOne`'s answer when the log is full and the gate holds its oldest record. */
+export const NO_ROOM = -1
+
+export type Refusal = 'NO_ROOM' | 'TOO_LARGE' | 'OUT_OF_ORDER' | 'FENCED' | 'INVALID' | 'POISONED' | 'CLOSED'
+
+/** Offsets of an accepted batch. A duplicate (same producer sequence) answers its first offsets. */
+export interface Appended {
+  readonly base: number
+  readonly last: number
+  readonly duplicate: boolean
+}
+
+/**
+ * How an append treats a full log whose oldest record is gated.
+ * `gated`: refuse with NO_ROOM. `exempt`: grow past retention, at most to twice of it (a handler's own
+ * publish must not wait for itself). `force`: evict through the gate (dead letters are never gated).
+ */
+export type RoomMode = 'gated' | 'exempt' | 'force'
+
+export interface At {
+  readonly offset: number
+  /** Milliseconds since the epoch. */
+  readonly timestamp: number
+}
+
+/** Batches as bytes, for Fetch: whole RecordBatches, the first containing `from` or following it. */
+export interface ByteSlice {
+  readonly bytes: Uint8Array
+  /** Where a reader goes on; equals the asked offset when there was nothing. */
+  readonly next: number
+  /** Aborted transactions that touch the range, sorted by first offset (for `committed`). */
+  readonly aborted: readonly { readonly producerId: number; readonly firstOffset: number }[]
+}
+
+/** `hit`: `into` is filled. `miss`: not resident or not decoded, use `load`. `end`: nothing there yet. `range`: below `start` or above the end. */
+export type PeekResult = 'hit' | 'miss' | 'end' | 'range'
+
+export interface RetentionLimits {
+  readonly records: number
+  readonly bytes: number
+  /** Milliseconds a record is kept; Infinity for ever. */
+  readonly ageMs: number
+}
+
+export interface PartitionLog {
+  readonly topicId: string
+  readonly partition: number
+  /** Live view: the same object for the life of the log. */
+  readonly marks: Readonly<Marks>
+  /** Records and nominal bytes kept now. */
+  readonly records: number
+  readonly sizeBytes: number
+
+  hasRoom(records: number, bytes: number, mode?: RoomMode): boolean
+  /** The hot path: one record, its offset or NO_ROOM. `timestamp` is raised to the newest one if lower. */
+  tryAppendOne(
+    value: unknown,
+    key: Key | null,
+    headers: RecordHeaders | null,
+    timestamp: number,
+    sizeBytes: number,
+    mode?: RoomMode,
+  ): number
+  /** All of the batch or nothing. */
+  tryAppend(batch: Batch, mode?: RoomMode): Appended | Refusal
+  /** For engines where offsets follow an acknowledgement (cluster). Local engines: `tryAppend` or reject. */
+  append(batch: Batch, signal?: AbortSignal): Promise<Appended>
+  /** Resolves once `high > last`; rejects with OUTCOME_UNKNOWN when that cannot be known. */
+  durable(last: number): Promise<void>
+
+  /** Resident rows from `from` on, at most `max`, without decoding. Rows hidden by isolation are skipped. */
+  peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult
+  /** The same, paging in and decoding. An undecodable batch is one row whose value is a `PoisonValue`. */
+  load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice>
+  /** RecordBatch v2 bytes. At least one whole batch where there is one, even if it exceeds `maxBytes`. */
+  read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice>
+
+  /** Calls `wake` after any mark moved, whoever moved it. Answers the way to stop. */
+  onAdvance(wake: () => void): () => void
+  /** The lowest offset that must be kept; Infinity for none. Age does not evict past it either. */
+  gate(lowestNeeded: number): void
+  /** Applies new limits and, with them, age: evicts what has expired by `now`. */
+  configure(retention: RetentionLimits): void
+  expire(now: number): void
+  /** Moves `start` to `before` (not past `high`), through the gate. Idempotent. */
+  trim(before: number): Promise<void>
+
+  /** The first record at or after `timestamp`. */
+  offsetAt(timestamp: number): Promise<At | undefined>
+  maxTimestamp(): At | undefined
+  /** End offset of `epoch`: the start of the next one, `end` for the current, undefined for an unknown one. */
+  epochEnd(epoch: number): { epoch: number; endOffset: number } | undefined
+  /** Active producers, for DescribeProducers. */
+  producers(): Iterable<ProducerView>
+
+  flush(): Promise<void>
+  /** Idempotent. Later calls: appends answer CLOSED, `peek` answers `end`, `load` and `read` reject CLOSED. */
+  close(): Promise<void>
+}
+
+export interface ProducerView {
+  readonly id: number
+  readonly epoch: number
+  readonly lastSequence: number
+  /** First offset of its open transaction, or −1. */
+  readonly openSince: number
+}
+
+/** Stands in for the value of a batch that could not be decoded, so that it is one poison delivery and no jam. */
+export class PoisonValue {
+  readonly cause: unknown
+  readonly bytes: Uint8Array
+
+  constructor(cause: unknown, bytes: Uint8Array) {
+    this.cause = cause
+    this.bytes = bytes
+  }
+}
+
+export interface LogSpec {
+  readonly topic: string
+  readonly topicId: string
+  readonly partition: number
+  readonly retention: RetentionLimits
+  readonly codec: ValueCodec
+}
+
+/** A change of `Meta`: `null` deletes. */
+export type MetaChange = readonly [key: string, value: unknown | null]
+
+/**
+ * A small key-value store beside the logs, for topics, offsets, groups and transactions. `put` is atomic:
+ * all of its changes or none, also across a crash on a durable engine. Values are plain JSON.
+ */
+export interface Meta {
+  get(key: string): unknown | undefined
+  /** Entries whose key starts with `prefix`, in key order. */
+  scan(prefix: string): Iterable<readonly [string, unknown]>
+  put(changes: readonly MetaChange[]): Promise<void>
+}
+
+export interface Engine {
+  /** URL scheme, for messages: `memory`, `file`, `kafka`. */
+  readonly scheme: string
+  /** Whether `meta` and the logs outlive the process. Where they do not, marks need no write before a hand-out. */
+  readonly durable: boolean
+  readonly meta: Meta
+  /** Creates or reopens. */
+  openLog(spec: LogSpec): Promise<PartitionLog>
+  /** Removes the log of a deleted topic. */
+  deleteLog(topicId: string, partition: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface EngineContext {
+  readonly clock: Clock
+  /** Native CRC-32C and compression where the composition root has them. */
+  readonly crc32c?: (bytes: Uint8Array) => number
+}
