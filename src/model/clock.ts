@@ -91,7 +91,8 @@ function unref(handle: unknown): void {
 function messageImmediate(): Immediate {
   const queue: (() => void)[] = []
   const channel = new MessageChannel()
-  channel.port1.onmessage = () => queue.shift()?.()
+  const receiver = channel.port1 as unknown as { onmessage: () => void }
+  receiver.onmessage = () => queue.shift()?.()
   return (callback) => {
     queue.push(callback)
     channel.port2.postMessage(0)
