@@ -32,6 +32,8 @@ export class Columns {
   /** Nominal bytes of every row, unless `sizes` says otherwise. */
   size: number = 0
   sizes: Uint32Array | null = null
+  /** Rows were decoded from bytes somebody else may have written: check them before a handler sees them. */
+  foreign: boolean = false
 
   constructor(base: number) {
     this.base = base
