@@ -10,19 +10,28 @@
  */
 import type { Key, RecordHeaders } from './record.ts'
 
+/** Rows that a typed array has at first, when nothing better is known. */
+const FIRST_ROWS = 16
+
 /**
  * Rows of records, one array per field. A field that no row needs is `null`: `keys` and `headers` when
  * nobody has one, `offsets` when they are `base + row`, `timestamps` and `sizes` when all rows share
- * `timestamp` and `size`.
+ * `timestamp` and `size`. Arrays may be longer than `count`.
  *
- * Rows are only ever appended (by the log that owns the segment); a row, once written, never changes.
+ *   row         0     1     2    count     capacity
+ *   values    │ a   │ b   │ c   │          │
+ *   keys      │ null: no row has one
+ *   sizes     │ 64  │ 64  │ 71  │          │
+ *
+ * Rows are only ever appended (`push`, by whoever made the columns); a row, once written, never changes,
+ * so that a delivery may keep a reference to the columns and its row.
  */
 export class Columns {
   /** Offset of row 0. */
   base: number
   /** Rows in use. */
   count: number = 0
-  values: unknown[] = []
+  values: unknown[]
   keys: (Key | null)[] | null = null
   headers: (RecordHeaders | null)[] | null = null
   offsets: Float64Array | null = null
@@ -35,8 +44,31 @@ export class Columns {
   /** Rows were decoded from bytes somebody else may have written: check them before a handler sees them. */
   foreign: boolean = false
 
-  constructor(base: number) {
+  /** `capacity`: rows to make room for at once, which is faster than growing row by row. */
+  constructor(base: number, capacity: number = 0) {
     this.base = base
+    this.values = new Array(capacity)
+    // One kind of array whatever it holds: otherwise each kind of payload makes the store below slower.
+    this.values[0] = undefined
+  }
+
+  /** Adds a row at `base + count`. */
+  push(
+    value: unknown,
+    key: Key | null,
+    headers: RecordHeaders | null,
+    timestamp: number,
+    size: number,
+  ): void {
+    const row = this.count
+    if (timestamp !== this.timestamp || this.timestamps !== null) putTimestamp(this, row, timestamp)
+    if (size !== this.size || this.sizes !== null) putSize(this, row, size)
+    if (key !== null || this.keys !== null) this.keys = putItem(this, this.keys, row, key)
+    if (headers !== null || this.headers !== null) {
+      this.headers = putItem(this, this.headers, row, headers)
+    }
+    this.values[row] = value
+    this.count = row + 1
   }
 
   offsetAt(row: number): number {
@@ -58,6 +90,52 @@ export class Columns {
   sizeAt(row: number): number {
     return this.sizes === null ? this.size : (this.sizes[row] as number)
   }
+}
+
+function putTimestamp(rows: Columns, row: number, timestamp: number): void {
+  if (row === 0) {
+    rows.timestamp = timestamp
+    return
+  }
+  let column = rows.timestamps
+  if (column === null) {
+    column = new Float64Array(capacityFor(row, rows)).fill(rows.timestamp, 0, row)
+  } else if (row >= column.length) {
+    const short = column
+    column = new Float64Array(capacityFor(row, rows))
+    column.set(short)
+  }
+  column[row] = timestamp
+  rows.timestamps = column
+}
+
+function putSize(rows: Columns, row: number, size: number): void {
+  if (row === 0) {
+    rows.size = size
+    return
+  }
+  let column = rows.sizes
+  if (column === null) {
+    column = new Uint32Array(capacityFor(row, rows)).fill(rows.size, 0, row)
+  } else if (row >= column.length) {
+    const short = column
+    column = new Uint32Array(capacityFor(row, rows))
+    column.set(short)
+  }
+  column[row] = size
+  rows.sizes = column
+}
+
+/** Typed arrays do not grow, so they double; where `values` was made for more rows, they follow it. */
+function capacityFor(row: number, rows: Columns): number {
+  return Math.max(row < FIRST_ROWS ? FIRST_ROWS : row * 2, rows.values.length)
+}
+
+/** Stores into a column that comes to be with the first row that needs it; rows before read as `null`. */
+function putItem<T>(rows: Columns, column: (T | null)[] | null, row: number, item: T | null): (T | null)[] {
+  const grown = column ?? new Array<T | null>(rows.values.length).fill(null, 0, row)
+  grown[row] = item
+  return grown
 }
 
 /** A run of rows inside somebody's columns: what `peek` fills in. Reused by its owner, never kept. */
