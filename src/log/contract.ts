@@ -14,6 +14,8 @@
  */
 import type { Batch, Slice } from '../model/batch.ts'
 import type { Clock } from '../model/clock.ts'
+import type { ErrorCode } from '../model/errors.ts'
+import { OdradekError } from '../model/errors.ts'
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { ValueCodec } from '../model/value-codec.ts'
 
@@ -29,8 +31,13 @@ export interface Marks {
 /** Isolation of a read: `committed` stops at `stable` and hides aborted records, `uncommitted` stops at `high`. */
 export type Isolation = 'committed' | 'uncommitted'
 
-/** `tryAppendOne`'s answer when the log is full and the gate holds its oldest record. */
+/**
+ * `tryAppendOne`'s answers that are no offset, all below 0: the log is full and the gate holds its oldest
+ * record; it is closed; it stopped accepting after a failed flush.
+ */
 export const NO_ROOM = -1
+export const LOG_CLOSED = -2
+export const LOG_POISONED = -3
 
 export type Refusal = 'NO_ROOM' | 'TOO_LARGE' | 'OUT_OF_ORDER' | 'FENCED' | 'INVALID' | 'POISONED' | 'CLOSED'
 
@@ -63,7 +70,10 @@ export interface ByteSlice {
   readonly aborted: readonly { readonly producerId: number; readonly firstOffset: number }[]
 }
 
-/** `hit`: `into` is filled. `miss`: not resident or not decoded, use `load`. `end`: nothing there yet. `range`: below `start` or above the end. */
+/**
+ * `hit`: `into` is filled, possibly with no rows and a `next` beyond what is hidden. `miss`: not resident or
+ * not decoded, use `load`. `end`: nothing there yet. `range`: below `start` or above the end.
+ */
 export type PeekResult = 'hit' | 'miss' | 'end' | 'range'
 
 export interface RetentionLimits {
@@ -82,8 +92,13 @@ export interface PartitionLog {
   readonly records: number
   readonly sizeBytes: number
 
+  /** Whether an append of this much would be accepted now. Changes nothing. */
   hasRoom(records: number, bytes: number, mode?: RoomMode): boolean
-  /** The hot path: one record, its offset or NO_ROOM. `timestamp` is raised to the newest one if lower. */
+  /**
+   * The hot path: one record, its offset or NO_ROOM (also for one larger than retention), LOG_CLOSED,
+   * LOG_POISONED. `timestamp` is raised to the newest one given to a record in process, if lower; the
+   * timestamps of wire batches are their senders', and one from a wrong clock must not move ours.
+   */
   tryAppendOne(
     value: unknown,
     key: Key | null,
@@ -92,18 +107,34 @@ export interface PartitionLog {
     sizeBytes: number,
     mode?: RoomMode,
   ): number
-  /** All of the batch or nothing. */
+  /**
+   * All of the batch or nothing; a refused one evicts nothing either. Columns are copied, their timestamps
+   * raised as above. Bytes are checked (CRC, count, producer sequence) and copied, not decoded, not changed:
+   * base offset and leader epoch are set in the copy. A control batch is taken for what it says: that a client
+   * may not send one is the server's to see to. Refusals come in this order: CLOSED or POISONED, INVALID,
+   * TOO_LARGE, FENCED or OUT_OF_ORDER, NO_ROOM; a duplicate needs no room.
+   */
   tryAppend(batch: Batch, mode?: RoomMode): Appended | Refusal
-  /** For engines where offsets follow an acknowledgement (cluster). Local engines: `tryAppend` or reject. */
+  /** For engines where offsets follow an acknowledgement (cluster). Local engines: `tryAppend`, or reject with `refusalError`. */
   append(batch: Batch, signal?: AbortSignal): Promise<Appended>
   /** Resolves once `high > last`; rejects with OUTCOME_UNKNOWN when that cannot be known. */
   durable(last: number): Promise<void>
 
-  /** Resident rows from `from` on, at most `max`, without decoding. Rows hidden by isolation are skipped. */
+  /**
+   * Resident rows from `from` on, at most `max`, without decoding. Markers, and aborted records where isolation
+   * says so, are skipped; a run ends before them, and its `next` lies after them.
+   */
   peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult
-  /** The same, paging in and decoding. An undecodable batch is one row whose value is a `PoisonValue`. */
+  /**
+   * The same, paging in and decoding. An undecodable batch is one row whose value is a `PoisonValue`, at
+   * `from` where that lies inside the batch. At least one row where there is one, even if it exceeds
+   * `maxBytes`. Rejects with OFFSET_OUT_OF_RANGE where `peek` answers `range`; none at the end.
+   */
   load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice>
-  /** RecordBatch v2 bytes. At least one whole batch where there is one, even if it exceeds `maxBytes`. */
+  /**
+   * RecordBatch v2 bytes, markers and aborted records included, as Kafka's clients expect. At least one whole
+   * batch where there is one, even if it exceeds `maxBytes`. Rejects with OFFSET_OUT_OF_RANGE as `load` does.
+   */
   read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice>
 
   /** Calls `wake` after any mark moved, whoever moved it. Answers the way to stop. */
@@ -127,6 +158,24 @@ export interface PartitionLog {
   flush(): Promise<void>
   /** Idempotent. Later calls: appends answer CLOSED, `peek` answers `end`, `load` and `read` reject CLOSED. */
   close(): Promise<void>
+}
+
+/** What a refused append is to a caller who awaits it. */
+export function refusalError(refusal: Refusal, what: string): OdradekError {
+  return new OdradekError(REFUSALS[refusal].code, `${what}: ${REFUSALS[refusal].why}`)
+}
+
+const REFUSALS: { readonly [refusal in Refusal]: { readonly code: ErrorCode; readonly why: string } } = {
+  NO_ROOM: { code: 'FULL', why: 'the log is full and a reader still needs its oldest record' },
+  TOO_LARGE: { code: 'TOO_LARGE', why: 'larger than what the log retains' },
+  OUT_OF_ORDER: {
+    code: 'INVALID_ARGUMENT',
+    why: 'the sequence does not follow the last one of this producer',
+  },
+  FENCED: { code: 'FENCED', why: 'a newer instance of this producer has taken over' },
+  INVALID: { code: 'INVALID_VALUE', why: 'not a batch that may be appended' },
+  POISONED: { code: 'OUTCOME_UNKNOWN', why: 'a flush has failed, and the log accepts nothing more' },
+  CLOSED: { code: 'CLOSED', why: 'the log is closed' },
 }
 
 export interface ProducerView {
@@ -187,4 +236,8 @@ export interface EngineContext {
   readonly clock: Clock
   /** Native CRC-32C and compression where the composition root has them. */
   readonly crc32c?: (bytes: Uint8Array) => number
+  readonly compression?: {
+    compress(type: number, bytes: Uint8Array): Uint8Array
+    decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
+  }
 }
