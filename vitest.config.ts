@@ -1,19 +1,34 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * `npm test` is everything under test/ that needs nothing but Node. What needs a browser, a built package or
- * minutes of time has its own command (see CONTRIBUTING.md) and its own folder, left out here.
+ * `unit` is everything that needs nothing but Node (`npm test`). `package` needs the built package, and a
+ * browser where there is one (`npm run test:package`). What takes minutes is no test but a command: torture, bench.
  */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/package/**', 'test/torture/**'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 20_000,
-    // A leaked spy or clock of one test must not decide another one.
-    restoreMocks: true,
-    unstubGlobals: true,
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/package/**'],
+          testTimeout: 20_000,
+          // A spy or stub that one test leaves behind must not decide another one.
+          restoreMocks: true,
+          unstubGlobals: true,
+        },
+      },
+      {
+        test: {
+          name: 'package',
+          include: ['test/package/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
     coverage: {
       provider: 'v8',
       include: ['src/core/**', 'src/coordinator/**', 'src/log/**'],
