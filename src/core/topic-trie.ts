@@ -10,6 +10,7 @@
  */
 import { OdradekError } from '../model/errors.ts'
 import { MAX_TOPIC_NAME } from '../model/limits.ts'
+import { showName } from './names.ts'
 
 const LITERAL_LEVEL = /^[a-zA-Z0-9_-]+$/
 
@@ -37,8 +38,7 @@ export function checkPattern(pattern: string): void {
 }
 
 function refused(pattern: string, why: string): OdradekError {
-  const shown = pattern.length > 60 ? `${pattern.slice(0, 60)}…` : pattern
-  return new OdradekError('INVALID_TOPIC', `pattern "${shown}": ${why}`)
+  return new OdradekError('INVALID_TOPIC', `pattern ${showName(pattern)}: ${why}`)
 }
 
 /** Topics that a wildcard in the first level does not reach. */
