@@ -1,68 +1,81 @@
 /**
- * A partition in memory: a ring of segments (segment.ts), the four marks, and the rules of room.
+ * A partition in memory: the contract over what is retained (retained.ts), a second view of it for whoever
+ * asks (conversions.ts), and the producers' state. `high` is `end`: a record is accepted once it is here.
  *
- * - `start` is exact for every record; memory is given back by whole segments, so at most a sixteenth of
- *   retention, plus one record, is held beyond it.
- * - A refused append changes nothing. An accepted one evicts exactly what it needs, never past the gate
- *   unless forced.
- * - Every offset from `start` to `end` is in some segment: there are no gaps but what readers are not shown.
+ * What has a producer is kept as bytes, also when it came as columns: only a batch names its producer.
  *
  * Concurrency: one thread, run to completion. `tryAppendOne` is the hot path of publishing; it touches the
  * newest segment only and allocates nothing but that segment's share.
  */
-import type { Batch, Slice } from '../../model/batch.ts'
-import { Columns } from '../../model/batch.ts'
+import { type Batch, type Columns, type ProducerInfo, Slice } from '../../model/batch.ts'
+import type { Clock } from '../../model/clock.ts'
+import { abortedError, assert, OdradekError } from '../../model/errors.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
-import type {
-  Appended,
-  Isolation,
-  LogSpec,
-  Marks,
-  PartitionLog,
-  PeekResult,
-  Refusal,
-  RetentionLimits,
-  RoomMode,
+import type { ValueCodec } from '../../model/value-codec.ts'
+import {
+  type Appended,
+  type At,
+  type ByteSlice,
+  type EngineContext,
+  type Isolation,
+  LOG_CLOSED,
+  type LogSpec,
+  type Marks,
+  NO_ROOM,
+  type PartitionLog,
+  type PeekResult,
+  type ProducerView,
+  type Refusal,
+  type RetentionLimits,
+  type RoomMode,
+  refusalError,
 } from '../contract.ts'
-import { NO_ROOM } from '../contract.ts'
-import { Segment, SegmentRing } from './segment.ts'
+import { crc32c } from '../format/crc32c.ts'
+import { type Crc32c, patchBatch } from '../format/record-batch.ts'
+import { PartitionState, type Verdict } from '../state.ts'
+import { collectBatches } from './collect.ts'
+import { Conversions } from './conversions.ts'
+import { type Incoming, type Marker, readIncoming } from './intake.ts'
+import { firstAtOrAfter, newestTimestamp, startAfterExpiry } from './lookup.ts'
+import { Retained } from './retained.ts'
+import { hideAborted, type Segment } from './segment.ts'
+import { CONTROL, type Slab } from './slab.ts'
 
-/** Rows of a segment at most: enough to make its own cost vanish, few enough to be evicted whole. */
-const MAX_ROWS = 1024
-/** Rows a segment makes room for while nobody knows whether it will fill. */
-const FIRST_ROWS = 16
-/** A segment holds at most this share of retention. */
-const SEGMENTS = 16
-/** An exempt append may grow the log to this many times its retention. */
-const EXEMPT_FACTOR = 2
+/** Producers that appended nothing for a day are forgotten, as in Kafka. */
+const PRODUCER_EXPIRY_MS = 86_400_000
 
-export class MemoryLog {
+export class MemoryLog implements PartitionLog {
   readonly topicId: string
   readonly partition: number
   readonly marks: Marks = { start: 0, stable: 0, high: 0, end: 0, epoch: 0 }
 
-  readonly #ring = new SegmentRing()
-  /** The newest segment, or one that was never in the ring when there is none to append to. */
-  #tail: Segment
-  /** Room left in the tail for rows: 0 where it is not to be appended to. */
-  #rowsLeft = 0
-  #bytesLeft = 0
-  #sizeBytes = 0
-  #maxRecords = 0
-  #maxBytes = 0
-  #ageMs = 0
-  #segmentRows = 0
-  #segmentBytes = 0
-  #gate = Number.POSITIVE_INFINITY
+  readonly #name: string
+  readonly #clock: Clock
+  readonly #retained: Retained
+  readonly #state = new PartitionState()
+  readonly #conversions: Conversions
+  readonly #codec: ValueCodec
+  readonly #crc32c: Crc32c
+  #ageMs: number
   /** Newest timestamp given to a record from within the process. */
-  #stampedMs = 0
+  #stamped = 0
+  /** An open transaction keeps `stable` below `high`. */
+  #held = false
+  #closed = false
   #wakes: readonly (() => void)[] = []
 
-  constructor(spec: LogSpec) {
+  constructor(spec: LogSpec, context: EngineContext) {
     this.topicId = spec.topicId
     this.partition = spec.partition
-    this.#tail = new Segment(0, new Columns(0), null)
+    this.#name = `${spec.topic}/${spec.partition}`
+    this.#clock = context.clock
+    this.#conversions = new Conversions(spec.codec, context)
+    this.#codec = spec.codec
+    this.#crc32c = context.crc32c ?? crc32c
+    this.#retained = new Retained(this.marks, (segment) => this.#evicted(segment))
+    this.#ageMs = spec.retention.ageMs
     this.#limit(spec.retention)
+    this.#state.epochStarted(this.marks.epoch, 0)
   }
 
   get records(): number {
@@ -70,11 +83,22 @@ export class MemoryLog {
   }
 
   get sizeBytes(): number {
-    return this.#sizeBytes
+    return this.#retained.sizeBytes
   }
 
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Bytes of second views made for readers, beside `sizeBytes`. */
+  get cachedBytes(): number {
+    return this.#conversions.bytes
+  }
+
+  // ── appending ─────────────────────────────────────────────────────────────────────────────────
+
   hasRoom(records: number, bytes: number, mode: RoomMode = 'gated'): boolean {
-    return this.#room(records, bytes, mode) >= 0
+    return this.#retained.room(records, bytes, mode) !== NO_ROOM
   }
 
   tryAppendOne(
@@ -85,58 +109,163 @@ export class MemoryLog {
     sizeBytes: number,
     mode: RoomMode = 'gated',
   ): number {
-    const marks = this.marks
-    if (marks.end - marks.start >= this.#maxRecords || this.#sizeBytes + sizeBytes > this.#maxBytes) {
-      const start = this.#room(1, sizeBytes, mode)
-      if (start < 0) return NO_ROOM
-      this.#evictTo(start)
+    const retained = this.#retained
+    if (retained.isFull(sizeBytes)) {
+      if (this.#closed) return LOG_CLOSED
+      const start = retained.room(1, sizeBytes, mode)
+      if (start === NO_ROOM) return NO_ROOM
+      retained.evictTo(start)
     }
-    const offset = marks.end
-    this.#push(value, key, headers, timestamp, sizeBytes)
-    marks.stable = marks.high = marks.end = offset + 1
-    this.#wake()
+    if (timestamp > this.#stamped) this.#stamped = timestamp
+    const offset = this.marks.end
+    retained.push(value, key, headers, this.#stamped, sizeBytes)
+    this.#advance(offset + 1)
     return offset
   }
 
   tryAppend(batch: Batch, mode: RoomMode = 'gated'): Appended | Refusal {
-    const { count, sizeBytes } = batch
-    if (count > this.#maxRecords || sizeBytes > this.#maxBytes) return 'TOO_LARGE'
-    const start = this.#room(count, sizeBytes, mode)
-    if (start < 0) return 'NO_ROOM'
-    this.#evictTo(start)
-    const marks = this.marks
-    const base = marks.end
-    const columns = batch.columns as Columns
-    for (let row = 0; row < count; row++) {
-      this.#push(
-        columns.values[row],
-        columns.keyAt(row),
-        columns.headersAt(row),
-        columns.timestampAt(row),
-        columns.sizeAt(row),
-      )
+    if (this.#closed) return 'CLOSED'
+    if (batch.bytes !== null || batch.producer !== null) {
+      const incoming = readIncoming(batch, this.#codec, this.#crc32c, this.#stamped)
+      return incoming === 'INVALID' ? incoming : this.#appendBytes(incoming, mode)
     }
-    marks.stable = marks.high = marks.end = base + count
-    this.#wake()
-    return { base, last: base + count - 1, duplicate: false }
+    return this.#appendRows(batch, batch.columns as Columns, mode)
   }
+
+  async append(batch: Batch, signal?: AbortSignal): Promise<Appended> {
+    if (signal?.aborted) throw abortedError(signal, 'append')
+    const answer = this.tryAppend(batch)
+    if (typeof answer === 'string') throw refusalError(answer, this.#name)
+    return answer
+  }
+
+  /** A record in memory is as durable as it will ever be. */
+  async durable(last: number): Promise<void> {
+    assert(last < this.marks.high, 'only what was appended can be waited for')
+  }
+
+  #appendRows(batch: Batch, rows: Columns, mode: RoomMode): Appended | Refusal {
+    assert(batch.count > 0 && batch.count === rows.count, 'a batch has the rows it says')
+    const refusal = this.#makeRoom(batch.count, batch.sizeBytes, mode)
+    if (refusal !== undefined) return refusal
+    const base = this.marks.end
+    for (let row = 0; row < rows.count; row++) {
+      this.#stamped = Math.max(this.#stamped, rows.timestampAt(row))
+      const value = rows.values[row]
+      this.#retained.push(value, rows.keyAt(row), rows.headersAt(row), this.#stamped, rows.sizeAt(row))
+    }
+    this.#advance(base + batch.count)
+    return { base, last: base + batch.count - 1, duplicate: false }
+  }
+
+  #appendBytes(incoming: Incoming, mode: RoomMode): Appended | Refusal {
+    const { bytes, count, sizeBytes, maxTimestamp, producer, marker } = incoming
+    const verdict = this.#verdict(incoming)
+    if (verdict !== 'ok') return verdict
+    const refusal = this.#makeRoom(count, sizeBytes, mode)
+    if (refusal !== undefined) return refusal
+
+    const base = this.marks.end
+    const next = base + count
+    const entry = { next, sizeBytes, maxTimestamp, flags: marker === null ? 0 : CONTROL }
+    const { slab, position } = this.#retained.pushBatch(bytes, entry)
+    patchBatch(slab.bytes, position, base, this.marks.epoch)
+    if (producer !== null && marker === null) this.#state.appended(producer, base, next - 1, maxTimestamp)
+    if (producer !== null && marker !== null) this.#endTransaction(producer, marker, base, maxTimestamp)
+    const stable = this.#state.stable(next)
+    this.#held = stable < next
+    if (stable > this.marks.stable) this.marks.stable = stable
+    this.#advance(next)
+    return { base, last: next - 1, duplicate: false }
+  }
+
+  /** What the producer's state says of a batch, after its size: no state could let it in if it is too large. */
+  #verdict({ count, sizeBytes, producer, marker }: Incoming): Verdict | 'TOO_LARGE' {
+    if (this.#retained.isTooLarge(count, sizeBytes)) return 'TOO_LARGE'
+    if (producer === null) return 'ok'
+    if (marker !== null) return this.#state.checkMarker(producer.id, producer.epoch)
+    return this.#state.check(producer, count)
+  }
+
+  #endTransaction(producer: ProducerInfo, marker: Marker, offset: number, timestamp: number): void {
+    if (marker === 'abort') {
+      for (const { id, openSince } of this.#state.producers()) {
+        if (id === producer.id && openSince >= 0) hideAborted(this.#retained.ring, id, openSince)
+      }
+    }
+    this.#state.marker(producer.id, producer.epoch, marker === 'commit', offset, timestamp)
+  }
+
+  #makeRoom(records: number, bytes: number, mode: RoomMode): Refusal | undefined {
+    if (this.#retained.isTooLarge(records, bytes)) return 'TOO_LARGE'
+    const start = this.#retained.room(records, bytes, mode)
+    if (start === NO_ROOM) return 'NO_ROOM'
+    this.#retained.evictTo(start)
+    return undefined
+  }
+
+  #advance(end: number): void {
+    const marks = this.marks
+    marks.high = marks.end = end
+    if (!this.#held) marks.stable = end
+    this.#wake()
+  }
+
+  // ── reading ───────────────────────────────────────────────────────────────────────────────────
 
   peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult {
     const marks = this.marks
     into.count = 0
     into.next = from
+    if (this.#closed) return 'end'
     if (from < marks.start || from > marks.end) return 'range'
     const bound = isolation === 'committed' ? marks.stable : marks.high
     if (from >= bound) return 'end'
-    const segment = this.#find(from)
+    const segment = this.#retained.find(from)
     const columns = segment.columns
     if (columns === null) return 'miss'
-    const next = Math.min(from + max, bound, segment.next)
+    const limit = Math.min(bound, segment.base + columns.count)
+    if (from >= limit) return 'miss'
     into.columns = columns
-    into.row = from - segment.base
-    into.count = next - from
-    into.next = next
+    if (segment.wire) {
+      const run = (segment.slab as Slab).run(from, limit, max, isolation)
+      into.row = run.first - segment.base
+      into.count = run.count
+      into.next = run.next
+    } else {
+      const next = Math.min(from + max, limit)
+      into.row = from - segment.base
+      into.count = next - from
+      into.next = next
+    }
     return 'hit'
+  }
+
+  async load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
+    this.#checkReadable(from, signal)
+    const into = new Slice()
+    if (this.peek(from, this.records, isolation, into) === 'miss') {
+      this.#conversions.decode(this.#retained.find(from), from, maxBytes)
+      this.peek(from, this.records, isolation, into)
+    }
+    shorten(into, maxBytes)
+    return into
+  }
+
+  async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
+    this.#checkReadable(from, signal)
+    const bound = isolation === 'committed' ? this.marks.stable : this.marks.high
+    const { bytes, next } = collectBatches(this.#retained.ring, from, bound, maxBytes, this.#conversions)
+    const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
+    return { bytes, next, aborted }
+  }
+
+  #checkReadable(from: number, signal: AbortSignal | undefined): void {
+    if (this.#closed) throw refusalError('CLOSED', this.#name)
+    if (signal?.aborted) throw abortedError(signal, `a read of ${this.#name}`)
+    const { start, end } = this.marks
+    if (from >= start && from <= end) return
+    throw new OdradekError('OFFSET_OUT_OF_RANGE', `${this.#name} has ${start} to ${end}, not ${from}`)
   }
 
   onAdvance(wake: () => void): () => void {
@@ -146,130 +275,93 @@ export class MemoryLog {
     }
   }
 
-  gate(lowestNeeded: number): void {
-    this.#gate = lowestNeeded
-    this.#shrink()
-  }
-
-  configure(retention: RetentionLimits): void {
-    this.#limit(retention)
-    this.#shrink()
-  }
-
-  /** Adds one record to the newest segment; the marks are the caller's. */
-  #push(
-    value: unknown,
-    key: Key | null,
-    headers: RecordHeaders | null,
-    timestamp: number,
-    sizeBytes: number,
-  ): void {
-    if (this.#rowsLeft === 0 || this.#bytesLeft <= 0) this.#roll()
-    if (timestamp > this.#stampedMs) this.#stampedMs = timestamp
-    const tail = this.#tail
-    const stamped = this.#stampedMs
-    ;(tail.columns as Columns).push(value, key, headers, stamped, sizeBytes)
-    tail.next++
-    tail.sizeBytes += sizeBytes
-    tail.maxTimestamp = stamped
-    this.#rowsLeft--
-    this.#bytesLeft -= sizeBytes
-    this.#sizeBytes += sizeBytes
-  }
-
-  /** A new newest segment. It makes room for all of its rows where the one before was filled. */
-  #roll(): void {
-    const before = this.#tail
-    const filled = before.next - before.base >= this.#segmentRows
-    const base = before.next
-    this.#tail = new Segment(base, new Columns(base, filled ? this.#segmentRows : FIRST_ROWS), null)
-    this.#ring.push(this.#tail)
-    this.#rowsLeft = this.#segmentRows
-    this.#bytesLeft = this.#segmentBytes
-  }
-
-  /** Where `start` must be for an append of this much, or NO_ROOM. Changes nothing. */
-  #room(records: number, bytes: number, mode: RoomMode): number {
-    if (records > this.#maxRecords || bytes > this.#maxBytes) return NO_ROOM
-    const start = this.#startFor(records, bytes, 1)
-    if (start === this.marks.start || start <= this.#gate || mode === 'force') return start
-    if (mode === 'gated') return NO_ROOM
-    const least = this.#startFor(records, bytes, EXEMPT_FACTOR)
-    if (least > this.marks.start && least > this.#gate) return NO_ROOM
-    return Math.max(this.marks.start, this.#gate)
-  }
-
-  /** The lowest start at which this much more is within `factor` times retention. */
-  #startFor(records: number, bytes: number, factor: number): number {
-    const { start, end } = this.marks
-    const byRecords = Math.max(start, end + records - this.#maxRecords * factor)
-    let excess = this.#sizeBytes + bytes - this.#maxBytes * factor
-    if (excess <= 0) return byRecords
-    let at = start
-    for (let i = 0; excess > 0; i++) {
-      const segment = this.#ring.at(i)
-      if (excess >= segment.sizeBytes) {
-        excess -= segment.sizeBytes
-        at = segment.next
-      } else {
-        while (excess > 0) {
-          excess -= segment.bytesBetween(at, at + 1)
-          at++
-        }
-      }
-    }
-    return Math.max(byRecords, at)
-  }
-
-  #evictTo(target: number): void {
-    const marks = this.marks
-    while (marks.start < target) {
-      const first = this.#ring.at(0)
-      if (target < first.next) {
-        const freed = first.bytesBetween(marks.start, target)
-        first.sizeBytes -= freed
-        this.#sizeBytes -= freed
-        marks.start = target
-      } else {
-        this.#sizeBytes -= first.sizeBytes
-        marks.start = first.next
-        this.#ring.dropFirst()
-        if (first === this.#tail) this.#detachTail()
-      }
-    }
-    if (marks.stable < marks.start) marks.stable = marks.start
-  }
-
-  /** Forgets the tail, which was evicted whole, so that it is not kept alive by being the newest. */
-  #detachTail(): void {
-    this.#tail = new Segment(this.marks.end, new Columns(this.marks.end), null)
-    this.#rowsLeft = 0
-  }
-
-  /** Back within retention, as far as the gate allows. */
-  #shrink(): void {
-    const target = Math.min(this.#startFor(0, 0, 1), this.#gate)
-    if (target <= this.marks.start) return
-    this.#evictTo(target)
-    this.#wake()
-  }
-
-  #find(offset: number): Segment {
-    const tail = this.#tail
-    if (offset >= tail.base) return tail
-    return this.#ring.at(this.#ring.indexOf(offset))
-  }
-
-  #limit(retention: RetentionLimits): void {
-    this.#maxRecords = retention.records
-    this.#maxBytes = retention.bytes
-    this.#ageMs = retention.ageMs
-    this.#segmentRows = Math.min(MAX_ROWS, Math.max(1, Math.ceil(retention.records / SEGMENTS)))
-    this.#segmentBytes = Math.ceil(retention.bytes / SEGMENTS)
-  }
-
   #wake(): void {
     const wakes = this.#wakes
     for (let i = 0; i < wakes.length; i++) (wakes[i] as () => void)()
+  }
+
+  // ── retention ─────────────────────────────────────────────────────────────────────────────────
+
+  gate(lowestNeeded: number): void {
+    this.#retained.gate = lowestNeeded
+    if (this.#retained.isOver()) this.#moveStart(this.#retained.startWithin())
+  }
+
+  configure(retention: RetentionLimits): void {
+    if (this.#closed) return
+    this.#limit(retention)
+    this.#moveStart(this.#retained.startWithin())
+    this.expire(this.#clock.now())
+  }
+
+  expire(now: number): void {
+    this.#state.expireProducers(now - PRODUCER_EXPIRY_MS)
+    this.#moveStart(startAfterExpiry(this.#retained.ring, this.marks.start, now - this.#ageMs))
+  }
+
+  async trim(before: number): Promise<void> {
+    this.#moveStart(Math.min(before, this.marks.high))
+  }
+
+  #limit(retention: RetentionLimits): void {
+    this.#ageMs = retention.ageMs
+    this.#retained.limit(retention)
+    this.#conversions.limit(retention.bytes)
+  }
+
+  #moveStart(target: number): void {
+    const allowed = Math.min(target, this.#retained.gate)
+    if (allowed <= this.marks.start) return
+    this.#retained.evictTo(allowed)
+    this.#wake()
+  }
+
+  #evicted(segment: Segment): void {
+    this.#conversions.forget(segment)
+    if (segment.wire) this.#state.trim(segment.next)
+  }
+
+  // ── looking up ────────────────────────────────────────────────────────────────────────────────
+
+  async offsetAt(timestamp: number): Promise<At | undefined> {
+    return firstAtOrAfter(this.#retained.ring, this.marks.start, timestamp, this.#conversions)
+  }
+
+  maxTimestamp(): At | undefined {
+    const newest = newestTimestamp(this.#retained.ring, this.marks.start, this.#conversions)
+    return newest < 0
+      ? undefined
+      : firstAtOrAfter(this.#retained.ring, this.marks.start, newest, this.#conversions)
+  }
+
+  epochEnd(epoch: number): { epoch: number; endOffset: number } | undefined {
+    return this.#state.epochEnd(epoch, this.marks.end)
+  }
+
+  producers(): Iterable<ProducerView> {
+    return this.#state.producers()
+  }
+
+  async flush(): Promise<void> {
+    // What is in memory is nowhere else to be written to.
+  }
+
+  /** Gives the memory back: nothing is left between `start` and `end`. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#retained.clear()
+    this.#wakes = []
+  }
+}
+
+/** Cuts a run after `maxBytes`, but leaves it one row. */
+function shorten(run: Slice, maxBytes: number): void {
+  let bytes = 0
+  for (let i = 0; i < run.count; i++) {
+    bytes += run.columns.sizeAt(run.row + i)
+    if (bytes <= maxBytes || i === 0) continue
+    run.count = i
+    run.next = run.columns.offsetAt(run.row + i)
   }
 }

@@ -12,7 +12,8 @@
  */
 import type { Columns } from '../../model/batch.ts'
 import { assert } from '../../model/errors.ts'
-import type { Slab } from './slab.ts'
+import { readHeader } from '../format/record-batch.ts'
+import { ABORTED, type Slab } from './slab.ts'
 
 export class Segment {
   readonly base: number
@@ -20,7 +21,7 @@ export class Segment {
   next: number
   /** Nominal bytes of what is not evicted. */
   sizeBytes: number = 0
-  /** Newest timestamp written here, whether evicted since or not. */
+  /** Newest timestamp of a record written here, whether evicted since or not. */
   maxTimestamp: number = -1
   columns: Columns | null
   slab: Slab | null
@@ -101,5 +102,18 @@ export class SegmentRing {
     for (let i = 0; i < this.#length; i++) slots[i] = this.at(i)
     this.#slots = slots
     this.#head = 0
+  }
+}
+
+/** Marks what a producer has appended to its transaction since `firstOffset`, so that readers can be spared it. */
+export function hideAborted(ring: SegmentRing, producerId: number, firstOffset: number): void {
+  for (let i = ring.indexOf(firstOffset); i < ring.length; i++) {
+    const segment = ring.at(i)
+    if (!segment.wire) continue
+    const slab = segment.slab as Slab
+    for (let index = slab.indexOf(firstOffset); index < slab.length; index++) {
+      const header = readHeader(slab.bytes, slab.positions[index] as number)
+      if (header.producerId === producerId && header.transactional) slab.mark(index, ABORTED)
+    }
   }
 }

@@ -1,65 +1,96 @@
 /**
- * Wire batches, end to end in one run of bytes, and where each of them begins. Bytes once written never
- * change, so a reader is handed a view of them and no copy; a slab that grows moves to new bytes and leaves
- * the old ones to whoever still reads them.
+ * Wire batches, end to end in one run of bytes, and a directory of them. Bytes once written never change, so
+ * a reader is handed a view of them and no copy; a slab that grows moves to new bytes and leaves the old ones
+ * to whoever still reads them.
  *
- *   bytes      │ RecordBatch v2 │ RecordBatch v2 │ RecordBatch v2 │        │
- *   positions  0                p1               p2               used     capacity
- *   bases      first offset of each batch; `next` is the offset after the last
+ *   bytes       │ RecordBatch v2 │ RecordBatch v2 │ RecordBatch v2 │          │
+ *   positions   0                p1               p2               used       capacity
+ *   bases       b0               b1               b2               next
+ *   flags       0                ABORTED          CONTROL
  */
+import type { Isolation } from '../contract.ts'
 
-/** Bytes that a new slab makes room for. */
+/** A transaction marker: never shown as a record. */
+export const CONTROL = 1
+/** Of an aborted transaction: shown to `uncommitted` readers only. */
+export const ABORTED = 2
+/** Could not be decoded: one row to a reader, whatever its count. */
+export const POISON = 4
+
 const FIRST_BYTES = 4096
 
+/** What a batch adds to the directory. */
+export interface BatchEntry {
+  /** Offset after its last record. */
+  readonly next: number
+  /** Nominal bytes. */
+  readonly sizeBytes: number
+  readonly maxTimestamp: number
+  readonly flags: number
+}
+
+/** Offsets that a reader is shown at once: `count` from `first` on, after which it goes on at `next`. */
+export interface Run {
+  readonly first: number
+  readonly count: number
+  readonly next: number
+}
+
 export class Slab {
-  #bytes: Uint8Array
-  #used = 0
+  /** All batches, and room for more. Views of it may be handed out. */
+  bytes: Uint8Array
+  usedBytes = 0
   next: number
   readonly positions: number[] = []
   readonly bases: number[] = []
-  /** Nominal bytes of each batch. */
   readonly sizes: number[] = []
-  /** Batches of aborted transactions; `null` while there are none. */
-  aborted: Set<number> | null = null
+  readonly maxTimestamps: number[] = []
+  readonly #flags: number[] = []
+  /** Whether every record of every batch is shown to everybody. */
+  plain = true
 
-  constructor(base: number, capacityBytes: number = FIRST_BYTES) {
+  constructor(base: number) {
     this.next = base
-    this.#bytes = new Uint8Array(capacityBytes)
+    this.bytes = new Uint8Array(FIRST_BYTES)
   }
 
   get length(): number {
     return this.positions.length
   }
 
-  get used(): number {
-    return this.#used
-  }
-
-  /** All batches. A view: do not write. */
-  get bytes(): Uint8Array {
-    return this.#bytes
-  }
-
-  /** Appends a batch of offsets up to `next` (exclusive) and answers the position it got. */
-  append(batch: Uint8Array, next: number, sizeBytes: number): number {
-    const position = this.#used
-    if (position + batch.length > this.#bytes.length) this.#grow(position + batch.length)
-    this.#bytes.set(batch, position)
-    this.#used = position + batch.length
+  /** Copies a batch to the end, and answers its position. */
+  append(batch: Uint8Array, entry: BatchEntry): number {
+    const position = this.usedBytes
+    if (position + batch.length > this.bytes.length) this.#grow(position + batch.length)
+    this.bytes.set(batch, position)
+    this.usedBytes = position + batch.length
     this.positions.push(position)
     this.bases.push(this.next)
-    this.sizes.push(sizeBytes)
-    this.next = next
+    this.sizes.push(entry.sizeBytes)
+    this.maxTimestamps.push(entry.maxTimestamp)
+    this.#flags.push(0)
+    this.mark(this.length - 1, entry.flags)
+    this.next = entry.next
     return position
   }
 
-  /** Where the batch after `index` begins, or the end. */
+  /** Position after the batch. */
   endOf(index: number): number {
-    return this.positions[index + 1] ?? this.#used
+    return this.positions[index + 1] ?? this.usedBytes
   }
 
+  /** Offset after the batch. */
   nextOf(index: number): number {
     return this.bases[index + 1] ?? this.next
+  }
+
+  has(index: number, flags: number): boolean {
+    return ((this.#flags[index] as number) & flags) !== 0
+  }
+
+  mark(index: number, flags: number): void {
+    this.#flags[index] = (this.#flags[index] as number) | flags
+    if (flags !== 0) this.plain = false
   }
 
   /** The batch that holds `offset`. */
@@ -74,24 +105,44 @@ export class Slab {
     return low
   }
 
-  /** Nominal bytes of the records in [from, to): records of one batch share its bytes evenly. */
+  /** Nominal bytes of the records in [from, to): the records of a batch share its bytes evenly. */
   bytesBetween(from: number, to: number): number {
     let bytes = 0
     for (let index = this.indexOf(from); index < this.length; index++) {
       const base = this.bases[index] as number
       if (base >= to) break
-      const count = this.nextOf(index) - base
+      const next = this.nextOf(index)
       const size = this.sizes[index] as number
-      const share = (offset: number): number =>
-        Math.floor((size * Math.min(Math.max(offset - base, 0), count)) / count)
-      bytes += share(to) - share(from)
+      const upTo = (offset: number): number => Math.floor((size * (offset - base)) / (next - base))
+      bytes += upTo(Math.min(to, next)) - upTo(Math.max(from, base))
     }
     return bytes
   }
 
-  #grow(needed: number): void {
-    const bytes = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
-    bytes.set(this.#bytes.subarray(0, this.#used))
-    this.#bytes = bytes
+  /** The first offsets of [from, limit) that a reader sees, at most `max`; `next` lies after what is hidden behind them. */
+  run(from: number, limit: number, max: number, isolation: Isolation): Run {
+    const hidden = isolation === 'committed' ? CONTROL | ABORTED : CONTROL
+    let index = this.indexOf(from)
+    const skip = (offset: number): number => {
+      let at = offset
+      while (at < limit && this.has(index, hidden)) at = this.nextOf(index++)
+      return at
+    }
+    const first = skip(from)
+    if (first >= limit) return { first, count: 0, next: limit }
+    if (this.has(index, POISON)) {
+      const next = this.nextOf(index++)
+      return { first, count: 1, next: skip(next) }
+    }
+    let at = first
+    while (at < limit && at - first < max && !this.has(index, hidden | POISON)) at = this.nextOf(index++)
+    const end = Math.min(at, limit, first + max)
+    return { first, count: end - first, next: end === at ? skip(end) : end }
+  }
+
+  #grow(neededBytes: number): void {
+    const bytes = new Uint8Array(Math.max(neededBytes, this.bytes.length * 2))
+    bytes.set(this.bytes.subarray(0, this.usedBytes))
+    this.bytes = bytes
   }
 }

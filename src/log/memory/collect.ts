@@ -1,0 +1,53 @@
+/** Gathers whole wire batches for a Fetch: views where one segment has them all, one copy where several do. */
+import type { Conversions } from './conversions.ts'
+import type { SegmentRing } from './segment.ts'
+
+export interface Collected {
+  readonly bytes: Uint8Array
+  /** Offset after the last batch, or `from` where there was none. */
+  readonly next: number
+}
+
+/** Batches from the one that holds `from`, below `bound`: at least one, and no more than `maxBytes` with the others. */
+export function collectBatches(
+  ring: SegmentRing,
+  from: number,
+  bound: number,
+  maxBytes: number,
+  conversions: Conversions,
+): Collected {
+  const pieces: Uint8Array[] = []
+  let next = from
+  let sizeBytes = 0
+  for (let i = ring.indexOf(from); next < bound; i++) {
+    const segment = ring.at(i)
+    let slab = conversions.encode(segment, next)
+    const first = slab.indexOf(next)
+    const begin = slab.positions[first] as number
+    let end = begin
+    let full = false
+    for (let index = first; next < Math.min(bound, segment.next); index++) {
+      slab = conversions.encode(segment, next)
+      const batchEnd = slab.endOf(index)
+      full = sizeBytes + batchEnd - end > maxBytes && sizeBytes > 0
+      if (full) break
+      sizeBytes += batchEnd - end
+      end = batchEnd
+      next = slab.nextOf(index)
+    }
+    if (end > begin) pieces.push(slab.bytes.subarray(begin, end))
+    if (full) break
+  }
+  return { bytes: joined(pieces, sizeBytes), next }
+}
+
+function joined(pieces: readonly Uint8Array[], sizeBytes: number): Uint8Array {
+  if (pieces.length === 1) return pieces[0] as Uint8Array
+  const bytes = new Uint8Array(sizeBytes)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return bytes
+}

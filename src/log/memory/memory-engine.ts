@@ -1,0 +1,55 @@
+/**
+ * The engine whose logs live and die with the process. Logs are found by topic id and partition, so that a
+ * topic that was deleted and made again starts with a log of its own.
+ */
+import { OdradekError } from '../../model/errors.ts'
+import type { Engine, EngineContext, LogSpec, Meta, PartitionLog } from '../contract.ts'
+import { MemoryLog } from './memory-log.ts'
+import { MemoryMeta } from './memory-meta.ts'
+
+export function memoryEngine(context: EngineContext): Engine {
+  return new MemoryEngine(context)
+}
+
+class MemoryEngine implements Engine {
+  readonly scheme = 'memory'
+  readonly durable = false
+  readonly meta: Meta = new MemoryMeta()
+  readonly #context: EngineContext
+  readonly #logs = new Map<string, MemoryLog>()
+  #closed = false
+
+  constructor(context: EngineContext) {
+    this.#context = context
+  }
+
+  /** An open log is answered again, under the retention that is asked for now. */
+  async openLog(spec: LogSpec): Promise<PartitionLog> {
+    if (this.#closed) throw new OdradekError('CLOSED', 'the memory engine is closed')
+    const id = idOf(spec.topicId, spec.partition)
+    const open = this.#logs.get(id)
+    if (open !== undefined && !open.closed) {
+      open.configure(spec.retention)
+      return open
+    }
+    const log = new MemoryLog(spec, this.#context)
+    this.#logs.set(id, log)
+    return log
+  }
+
+  async deleteLog(topicId: string, partition: number): Promise<void> {
+    const id = idOf(topicId, partition)
+    await this.#logs.get(id)?.close()
+    this.#logs.delete(id)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#logs.values()].map((log) => log.close()))
+    this.#logs.clear()
+  }
+}
+
+function idOf(topicId: string, partition: number): string {
+  return `${topicId}/${partition}`
+}
