@@ -1,0 +1,34 @@
+/**
+ * The port through which compressed batches are read and written. The codecs themselves need Node or
+ * packages, so the composition root injects them; without one, a compressed batch is refused by name.
+ */
+import { OdradekError } from '../../model/errors.ts'
+
+/** Codec numbers in the low three bits of a batch's attributes. */
+export const COMPRESSION_NAMES = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
+
+export type CompressionName = (typeof COMPRESSION_NAMES)[number]
+
+/** What a compressed records section may grow to: a small batch must not become all of memory. */
+export const MAX_DECOMPRESSED_BYTES: number = 128 * 1024 * 1024
+
+export interface CompressionPort {
+  /** @throws OdradekError UNSUPPORTED when it does not have the codec. */
+  compress(type: number, bytes: Uint8Array): Uint8Array
+  /** @throws OdradekError UNSUPPORTED, or CORRUPT_LOG when the result is broken or larger than `maxBytes`. */
+  decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
+}
+
+export const noCompression: CompressionPort = {
+  compress: (type) => refuse(type),
+  decompress: (type) => refuse(type),
+}
+
+/** For messages: a codec's name, or its number where Kafka has none. */
+export function compressionName(type: number): string {
+  return COMPRESSION_NAMES[type] ?? `codec ${type}`
+}
+
+function refuse(type: number): never {
+  throw new OdradekError('UNSUPPORTED', `${compressionName(type)} compression is not available here`)
+}

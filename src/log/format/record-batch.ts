@@ -1,0 +1,245 @@
+/**
+ * RecordBatch v2, Kafka's unit on the wire and ours on disk. Big-endian:
+ *
+ *   0 base offset i64 | 8 length i32 | 12 leader epoch i32 | 16 magic i8 | 17 CRC u32 |
+ *   21 attributes i16 | 23 last offset delta i32 | 27 base timestamp i64 | 35 max timestamp i64 |
+ *   43 producer id i64 | 51 producer epoch i16 | 53 base sequence i32 | 57 count i32 | 61 records ...
+ *
+ * `length` counts what follows it. The CRC-32C covers bytes 21 to the end, so a broker can set the base
+ * offset and the leader epoch without touching the rest. Attributes: bits 0-2 compression, 3 log append
+ * time, 4 transactional, 5 control.
+ *
+ * Headers are read without touching records: brokers check, number and store batches whole. Offsets of
+ * records are deltas and may have gaps (compaction), so `lastOffsetDelta >= count - 1`; what a producer
+ * sends must be exact (`validateProduced`).
+ */
+import type { Columns, ProducerInfo } from '../../model/batch.ts'
+import { assert, OdradekError } from '../../model/errors.ts'
+import type { ValueCodec } from '../../model/value-codec.ts'
+import { defaultCodec } from '../../model/value-codec.ts'
+import type { CompressionPort } from './compression.ts'
+import { MAX_DECOMPRESSED_BYTES } from './compression.ts'
+import { crc32c } from './crc32c.ts'
+import { readInt8, readInt16, readInt32, readInt64, writeInt16, writeInt32, writeInt64 } from './integers.ts'
+import type { BadValue } from './record-reader.ts'
+import { readRecords } from './record-reader.ts'
+import { RecordWriter } from './record-writer.ts'
+import { corrupt } from './varint.ts'
+
+export type Crc32c = (bytes: Uint8Array) => number
+
+export interface BatchHeader {
+  baseOffset: number
+  /** Whole batch, the 12 bytes of offset and length included. */
+  sizeBytes: number
+  leaderEpoch: number
+  magic: number
+  crc: number
+  attributes: number
+  /** Codec number, 0 for none. */
+  compression: number
+  logAppendTime: boolean
+  transactional: boolean
+  control: boolean
+  lastOffsetDelta: number
+  baseTimestamp: number
+  maxTimestamp: number
+  producerId: number
+  producerEpoch: number
+  baseSequence: number
+  count: number
+}
+
+export interface EncodeOptions {
+  readonly baseOffset: number
+  readonly leaderEpoch: number
+  readonly producer?: ProducerInfo | null
+  /** A control batch (see control.ts); transactional as its producer says. */
+  readonly control?: boolean
+  readonly crc32c?: Crc32c
+}
+
+/** Bytes in front of the first record. */
+export const HEADER_BYTES = 61
+/** Offset and length, which `length` does not count. */
+const PREFIX_BYTES = 12
+const SIZE_AT = 8
+const EPOCH_AT = 12
+const MAGIC_AT = 16
+const CRC_AT = 17
+const ATTRIBUTES_AT = 21
+const LAST_DELTA_AT = 23
+const BASE_TIMESTAMP_AT = 27
+const MAX_TIMESTAMP_AT = 35
+const PRODUCER_ID_AT = 43
+const PRODUCER_EPOCH_AT = 51
+const SEQUENCE_AT = 53
+const COUNT_AT = 57
+
+const MAGIC = 2
+const COMPRESSION_BITS = 0b111
+const LOG_APPEND_TIME = 1 << 3
+const TRANSACTIONAL = 1 << 4
+const CONTROL = 1 << 5
+
+/** @throws OdradekError CORRUPT_LOG when a whole batch of a possible shape does not start at `at`. */
+export function readHeader(bytes: Uint8Array, at: number): BatchHeader {
+  if (bytes.length - at < HEADER_BYTES) throw corrupt(`${bytes.length - at} bytes cannot be a batch`)
+  const sizeBytes = readInt32(bytes, at + SIZE_AT) + PREFIX_BYTES
+  const magic = readInt8(bytes, at + MAGIC_AT)
+  const attributes = readInt16(bytes, at + ATTRIBUTES_AT)
+  const header: BatchHeader = {
+    baseOffset: readInt64(bytes, at),
+    sizeBytes,
+    leaderEpoch: readInt32(bytes, at + EPOCH_AT),
+    magic,
+    crc: readInt32(bytes, at + CRC_AT) >>> 0,
+    attributes,
+    compression: attributes & COMPRESSION_BITS,
+    logAppendTime: (attributes & LOG_APPEND_TIME) !== 0,
+    transactional: (attributes & TRANSACTIONAL) !== 0,
+    control: (attributes & CONTROL) !== 0,
+    lastOffsetDelta: readInt32(bytes, at + LAST_DELTA_AT),
+    baseTimestamp: readInt64(bytes, at + BASE_TIMESTAMP_AT),
+    maxTimestamp: readInt64(bytes, at + MAX_TIMESTAMP_AT),
+    producerId: readInt64(bytes, at + PRODUCER_ID_AT),
+    producerEpoch: readInt16(bytes, at + PRODUCER_EPOCH_AT),
+    baseSequence: readInt32(bytes, at + SEQUENCE_AT),
+    count: readInt32(bytes, at + COUNT_AT),
+  }
+  if (magic !== MAGIC) throw corrupt(`magic ${magic} is not a batch of format 2`)
+  if (sizeBytes < HEADER_BYTES) throw corrupt(`a batch of ${sizeBytes} bytes is shorter than its header`)
+  if (sizeBytes > bytes.length - at) throw corrupt(`a batch of ${sizeBytes} bytes is cut short`)
+  checkCounts(header)
+  return header
+}
+
+function checkCounts(header: BatchHeader): void {
+  const { count, lastOffsetDelta, baseOffset, producerId } = header
+  if (count <= 0) throw corrupt(`a batch of ${count} records`)
+  if (lastOffsetDelta < count - 1) throw corrupt(`${count} records up to offset delta ${lastOffsetDelta}`)
+  if (baseOffset < 0 || !Number.isSafeInteger(baseOffset + lastOffsetDelta)) {
+    throw corrupt(`base offset ${baseOffset} is out of range`)
+  }
+  if (producerId < -1 || !Number.isSafeInteger(producerId)) {
+    throw corrupt(`producer id ${producerId} is out of range`)
+  }
+}
+
+/** `readHeader`, and the CRC of what follows. */
+export function validateBatch(bytes: Uint8Array, at: number, crc32c: Crc32c): BatchHeader {
+  const header = readHeader(bytes, at)
+  const crc = crc32c(bytes.subarray(at + ATTRIBUTES_AT, at + header.sizeBytes))
+  if (crc !== header.crc) throw corrupt(`CRC ${crc} of a batch that says ${header.crc}`)
+  return header
+}
+
+/**
+ * What a broker asks of a batch from a producer, on top of `validateBatch`: alone in its bytes, base offset
+ * 0, no gaps, no control records, a producer where there is a transaction, a sequence where there is a producer.
+ * @throws OdradekError CORRUPT_LOG when it is broken, INVALID_VALUE when it is not allowed.
+ */
+export function validateProduced(bytes: Uint8Array, crc32c: Crc32c): BatchHeader {
+  const header = validateBatch(bytes, 0, crc32c)
+  const { count, lastOffsetDelta, baseOffset } = header
+  if (header.sizeBytes !== bytes.length) throw notAllowed('more than one batch')
+  if (baseOffset !== 0) throw notAllowed(`base offset ${baseOffset}`)
+  if (lastOffsetDelta !== count - 1)
+    throw notAllowed(`${count} records up to offset delta ${lastOffsetDelta}`)
+  if (header.control) throw notAllowed('control records')
+  if (header.producerId >= 0 && (header.baseSequence < 0 || header.producerEpoch < 0)) {
+    throw notAllowed('a producer without epoch and sequence')
+  }
+  if (header.producerId < 0 && header.transactional) throw notAllowed('a transaction without a producer')
+  return header
+}
+
+function notAllowed(what: string): OdradekError {
+  return new OdradekError('INVALID_VALUE', `a producer must not send ${what}`)
+}
+
+/** The producer that a header names, or `null`. */
+export function producerOf(header: BatchHeader): ProducerInfo | null {
+  if (header.producerId < 0) return null
+  return {
+    id: header.producerId,
+    epoch: header.producerEpoch,
+    sequence: header.baseSequence,
+    transactional: header.transactional,
+  }
+}
+
+/**
+ * One uncompressed batch of the `count` rows from `row` on, in memory of its own. Offset deltas follow the
+ * rows' offsets, so they may have gaps.
+ * @throws OdradekError INVALID_VALUE when the codec does not take a value.
+ */
+export function encodeBatch(
+  rows: Columns,
+  row: number,
+  count: number,
+  codec: ValueCodec,
+  options: EncodeOptions,
+): Uint8Array {
+  assert(count > 0 && row >= 0 && row + count <= rows.count, 'rows of a batch exist')
+  const base = rows.offsetAt(row)
+  const baseTimestamp = rows.timestampAt(row)
+  let maxTimestamp = baseTimestamp
+  const writer = new RecordWriter(codec, HEADER_BYTES)
+  for (let at = row; at < row + count; at++) {
+    const timestamp = rows.timestampAt(at)
+    if (timestamp > maxTimestamp) maxTimestamp = timestamp
+    writer.write(rows, at, rows.offsetAt(at) - base, timestamp - baseTimestamp)
+  }
+  const bytes = writer.finish()
+  const producer = options.producer ?? NOBODY
+  writeInt64(bytes, 0, options.baseOffset)
+  writeInt32(bytes, SIZE_AT, bytes.length - PREFIX_BYTES)
+  writeInt32(bytes, EPOCH_AT, options.leaderEpoch)
+  bytes[MAGIC_AT] = MAGIC
+  writeInt16(
+    bytes,
+    ATTRIBUTES_AT,
+    (producer.transactional ? TRANSACTIONAL : 0) | (options.control === true ? CONTROL : 0),
+  )
+  writeInt32(bytes, LAST_DELTA_AT, rows.offsetAt(row + count - 1) - base)
+  writeInt64(bytes, BASE_TIMESTAMP_AT, baseTimestamp)
+  writeInt64(bytes, MAX_TIMESTAMP_AT, maxTimestamp)
+  writeInt64(bytes, PRODUCER_ID_AT, producer.id)
+  writeInt16(bytes, PRODUCER_EPOCH_AT, producer.epoch)
+  writeInt32(bytes, SEQUENCE_AT, producer.sequence)
+  writeInt32(bytes, COUNT_AT, count)
+  writeInt32(bytes, CRC_AT, (options.crc32c ?? crc32c)(bytes.subarray(ATTRIBUTES_AT)))
+  return bytes
+}
+
+const NOBODY: ProducerInfo = { id: -1, epoch: -1, sequence: -1, transactional: false }
+
+/**
+ * The rows of the batch at `at`, in memory of their own; `sizes` are the encoded sizes of the records. The
+ * CRC is not looked at: `validateBatch` did that once. Control records are rows too, undecoded. A value that the codec cannot decode is what
+ * `badValue` makes of it; without that, the codec's error is thrown.
+ * @throws OdradekError CORRUPT_LOG, or UNSUPPORTED when the compression is not available.
+ */
+export function decodeBatch(
+  bytes: Uint8Array,
+  at: number,
+  codec: ValueCodec,
+  compression: CompressionPort,
+  badValue?: BadValue,
+): Columns {
+  const header = readHeader(bytes, at)
+  const start = at + HEADER_BYTES
+  const end = at + header.sizeBytes
+  const records =
+    header.compression === 0
+      ? bytes.slice(start, end)
+      : compression.decompress(header.compression, bytes.subarray(start, end), MAX_DECOMPRESSED_BYTES)
+  return readRecords(records, header, header.control ? defaultCodec : codec, badValue)
+}
+
+/** Sets, in place, what the CRC does not cover. */
+export function patchBatch(bytes: Uint8Array, at: number, baseOffset: number, leaderEpoch: number): void {
+  writeInt64(bytes, at, baseOffset)
+  writeInt32(bytes, at + EPOCH_AT, leaderEpoch)
+}
