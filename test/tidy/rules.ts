@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'log/memory': ['model', 'log/contract.ts', 'log/state.ts', 'log/format'],
   core: ['model', 'log/contract.ts'],
   coordinator: ['model', 'log/contract.ts', 'core'],
-  testing: ['model', 'log/contract.ts', 'broker.ts'],
+  testing: ['model', 'log/contract.ts', 'log/format', 'broker.ts'],
 }
 
 /** Where Node's modules and globals may be named. */

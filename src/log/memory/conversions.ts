@@ -30,8 +30,6 @@ export const UNENCODABLE_HEADER = '__odradek.unencodable'
 
 export class Conversions {
   readonly #codec: ValueCodec
-  /** The same, but a value that it cannot decode is poison by itself and leaves its batch alone. */
-  readonly #lenient: ValueCodec
   readonly #compression: CompressionPort
   readonly #crc: { readonly crc32c?: (bytes: Uint8Array) => number }
   /** Segments with a conversion, the oldest first. */
@@ -41,16 +39,6 @@ export class Conversions {
 
   constructor(codec: ValueCodec, context: EngineContext) {
     this.#codec = codec
-    this.#lenient = {
-      encode: codec.encode,
-      decode(bytes, contentType) {
-        try {
-          return codec.decode(bytes, contentType)
-        } catch (cause) {
-          return new PoisonValue(cause, bytes ?? new Uint8Array(0))
-        }
-      },
-    }
     this.#compression = context.compression ?? noCompression
     this.#crc = context.crc32c === undefined ? {} : { crc32c: context.crc32c }
   }
@@ -109,7 +97,7 @@ export class Conversions {
     }
     let rows: Columns
     try {
-      rows = decodeBatch(slab.bytes, position, this.#lenient, this.#compression)
+      rows = decodeBatch(slab.bytes, position, this.#codec, this.#compression, poisonValue)
       if (rows.count !== count || rows.offsetAt(count - 1) !== base + count - 1) {
         throw new OdradekError('CORRUPT_LOG', `records do not match their batch at offset ${base}`)
       }
@@ -190,4 +178,9 @@ export class Conversions {
     if (segment.wire) segment.columns = null
     else segment.slab = null
   }
+}
+
+/** One value that does not decode leaves its batch alone. */
+function poisonValue(cause: unknown, bytes: Uint8Array | null): PoisonValue {
+  return new PoisonValue(cause, bytes ?? new Uint8Array(0))
 }

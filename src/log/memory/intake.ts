@@ -4,21 +4,16 @@
  */
 import { type Batch, Columns, type ProducerInfo } from '../../model/batch.ts'
 import { OdradekError } from '../../model/errors.ts'
-import { type Key, keyBytes } from '../../model/record.ts'
-import { defaultCodec, type ValueCodec } from '../../model/value-codec.ts'
-import { noCompression } from '../format/compression.ts'
+import type { ValueCodec } from '../../model/value-codec.ts'
+import { decodeMarker, type Marker } from '../format/control.ts'
 import {
   type Crc32c,
-  decodeBatch,
   encodeBatch,
   producerOf,
   readHeader,
   validateBatch,
   validateProduced,
 } from '../format/record-batch.ts'
-
-/** What a control batch does to its producer's transaction. */
-export type Marker = 'commit' | 'abort'
 
 /** A batch that may be appended if its producer, its size and the log's room allow it. */
 export interface Incoming {
@@ -29,7 +24,7 @@ export interface Incoming {
   readonly sizeBytes: number
   readonly maxTimestamp: number
   readonly producer: ProducerInfo | null
-  /** For a control batch, which has a producer. */
+  /** What a control batch holds; it has a producer. */
   readonly marker: Marker | null
 }
 
@@ -42,15 +37,29 @@ export function readIncoming(
 ): Incoming | 'INVALID' {
   try {
     const bytes = batch.bytes ?? encoded(batch, codec, crc32c, notBefore)
-    const control = readHeader(bytes, 0).control
-    const marker = control ? readMarker(bytes, crc32c) : null
-    const header = control ? readHeader(bytes, 0) : validateProduced(bytes, crc32c)
+    if (readHeader(bytes, 0).control) return readControl(bytes, batch.sizeBytes, crc32c)
+    const header = validateProduced(bytes, crc32c)
     const { count, maxTimestamp } = header
-    return { bytes, count, sizeBytes: batch.sizeBytes, maxTimestamp, producer: producerOf(header), marker }
+    return {
+      bytes,
+      count,
+      sizeBytes: batch.sizeBytes,
+      maxTimestamp,
+      producer: producerOf(header),
+      marker: null,
+    }
   } catch (error) {
     if (error instanceof OdradekError) return 'INVALID'
     throw error
   }
+}
+
+function readControl(bytes: Uint8Array, sizeBytes: number, crc32c: Crc32c): Incoming | 'INVALID' {
+  const header = validateBatch(bytes, 0, crc32c)
+  const producer = producerOf(header)
+  const marker = decodeMarker(bytes, 0)
+  if (header.count !== 1 || producer === null || marker === null) return 'INVALID'
+  return { bytes, count: 1, sizeBytes, maxTimestamp: header.maxTimestamp, producer, marker }
 }
 
 function encoded(batch: Batch, codec: ValueCodec, crc32c: Crc32c, notBefore: number): Uint8Array {
@@ -66,11 +75,4 @@ function encoded(batch: Batch, codec: ValueCodec, crc32c: Crc32c, notBefore: num
     producer: batch.producer,
     crc32c,
   })
-}
-
-function readMarker(bytes: Uint8Array, crc32c: Crc32c): Marker {
-  validateBatch(bytes, 0, crc32c)
-  const rows = decodeBatch(bytes, 0, defaultCodec, noCompression)
-  const key = keyBytes(rows.keyAt(0) as Key)
-  return key[3] === 1 ? 'commit' : 'abort'
 }

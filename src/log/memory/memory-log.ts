@@ -30,12 +30,13 @@ import {
   type RoomMode,
   refusalError,
 } from '../contract.ts'
+import type { Marker } from '../format/control.ts'
 import { crc32c } from '../format/crc32c.ts'
 import { type Crc32c, patchBatch } from '../format/record-batch.ts'
 import { PartitionState, type Verdict } from '../state.ts'
 import { collectBatches } from './collect.ts'
 import { Conversions } from './conversions.ts'
-import { type Incoming, type Marker, readIncoming } from './intake.ts'
+import { type Incoming, readIncoming } from './intake.ts'
 import { firstAtOrAfter, newestTimestamp, startAfterExpiry } from './lookup.ts'
 import { Retained } from './retained.ts'
 import { hideAborted, type Segment } from './segment.ts'
@@ -110,7 +111,7 @@ export class MemoryLog implements PartitionLog {
     mode: RoomMode = 'gated',
   ): number {
     const retained = this.#retained
-    if (retained.isFull(sizeBytes)) {
+    if (retained.isFull(sizeBytes) && !retained.evictOne(sizeBytes)) {
       if (this.#closed) return LOG_CLOSED
       const start = retained.room(1, sizeBytes, mode)
       if (start === NO_ROOM) return NO_ROOM
@@ -188,12 +189,12 @@ export class MemoryLog implements PartitionLog {
   }
 
   #endTransaction(producer: ProducerInfo, marker: Marker, offset: number, timestamp: number): void {
-    if (marker === 'abort') {
+    if (!marker.commit) {
       for (const { id, openSince } of this.#state.producers()) {
         if (id === producer.id && openSince >= 0) hideAborted(this.#retained.ring, id, openSince)
       }
     }
-    this.#state.marker(producer.id, producer.epoch, marker === 'commit', offset, timestamp)
+    this.#state.marker(producer.id, producer.epoch, marker.commit, offset, timestamp)
   }
 
   #makeRoom(records: number, bytes: number, mode: RoomMode): Refusal | undefined {

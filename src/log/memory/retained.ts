@@ -177,6 +177,22 @@ export class Retained {
     return Math.min(this.#startFor(0, 0, 1), this.gate)
   }
 
+  /** The hot path of a full log: evicts the oldest record if that alone makes room for one more. */
+  evictOne(sizeBytes: number): boolean {
+    const marks = this.#marks
+    const start = marks.start
+    if (start >= this.gate || start === marks.end || marks.end - start > this.#maxRecords) return false
+    const first = this.ring.at(0)
+    if (first.wire || start + 1 >= first.next) return false
+    const freed = (first.columns as Columns).sizeAt(start - first.base)
+    if (this.sizeBytes - freed + sizeBytes > this.#maxBytes) return false
+    first.sizeBytes -= freed
+    this.sizeBytes -= freed
+    marks.start = start + 1
+    if (marks.stable <= start) marks.stable = start + 1
+    return true
+  }
+
   evictTo(target: number): void {
     const marks = this.#marks
     while (marks.start < target) {
