@@ -84,7 +84,7 @@ function timeComplaints(path: string, code: string): string[] {
 function nodeComplaints(file: SourceFile, code: string): string[] {
   if (knowsNode(file.path)) return []
   const modules = importsOf(file).filter(({ target }) => target.startsWith('node:'))
-  const globals = found(code, /(?<![.\w])(?:Buffer|process|require|__dirname|__filename)(?=[.([])/g)
+  const globals = found(code, /(?<![.#\w])(?:Buffer|process)(?=[.([])/g)
   return [...modules.map(({ target }) => target), ...globals].map(
     (what) => `${what} outside src/index.ts and src/node: it must run in a browser`,
   )
