@@ -84,8 +84,8 @@ export class PartitionState {
   readonly #open = new Map<number, number>()
   /** Ended by a marker that was not below the high watermark when last asked. */
   #ended: Ended[] = []
-  #aborted: Aborted[] = []
-  #epochs: Epoch[] = []
+  readonly #aborted: Aborted[] = []
+  readonly #epochs: Epoch[] = []
 
   /** Whether `producer` may append `count` records now. Changes nothing. */
   check(producer: ProducerInfo, count: number): Verdict {
@@ -225,10 +225,10 @@ export class PartitionState {
       if (openSince >= 0) open.push({ id, since: openSince })
     }
     for (const { id, since } of open.sort((a, b) => a.since - b.since)) state.#open.set(id, since)
-    state.#aborted = items(aborted).map((each) =>
-      whole(fields(each), 'producerId', 'first', 'marker', 'stable'),
-    )
-    state.#epochs = items(epochs).map((each) => whole(fields(each), 'epoch', 'start'))
+    for (const each of items(aborted)) {
+      state.#aborted.push(whole(fields(each), 'producerId', 'first', 'marker', 'stable'))
+    }
+    for (const each of items(epochs)) state.#epochs.push(whole(fields(each), 'epoch', 'start'))
     return state
   }
 

@@ -1,0 +1,46 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { crc32c } from '../../../src/log/format/crc32c.ts'
+
+/** The definition, one bit at a time. */
+function bitByBit(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1
+  }
+  return ~crc >>> 0
+}
+
+describe('CRC-32C', () => {
+  const ascending = Uint8Array.from({ length: 32 }, (_, i) => i)
+  const scsiRead = new Uint8Array(48)
+  scsiRead.set([0x01, 0xc0], 0)
+  scsiRead[16] = 0x14
+  scsiRead[22] = 0x04
+  scsiRead[27] = 0x14
+  scsiRead[31] = 0x18
+  scsiRead[32] = 0x28
+  scsiRead[40] = 0x02
+
+  it.each([
+    ['32 bytes of zeros', new Uint8Array(32), 0x8a9136aa],
+    ['32 bytes of ones', new Uint8Array(32).fill(0xff), 0x62a8ab43],
+    ['32 ascending bytes', ascending, 0x46dd794e],
+    ['32 descending bytes', ascending.toReversed(), 0x113fdb5c],
+    ['an iSCSI read command', scsiRead, 0xd9963a56],
+    ['the check value of the catalogues', new TextEncoder().encode('123456789'), 0xe3069283],
+    ['nothing', new Uint8Array(0), 0],
+  ])('of %s is that of RFC 3720 B.4', (_, bytes, expected) => {
+    expect(crc32c(bytes)).toBe(expected)
+  })
+
+  it('is the definition at every length and alignment', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(15), (bytes, skip) => {
+        const view = bytes.subarray(Math.min(skip, bytes.length))
+        expect(crc32c(view)).toBe(bitByBit(view))
+      }),
+    )
+  })
+})
