@@ -19,24 +19,25 @@ export function collectBatches(
   const pieces: Uint8Array[] = []
   let next = from
   let sizeBytes = 0
-  for (let i = ring.indexOf(from); next < bound; i++) {
+  let full = false
+  for (let i = ring.indexOf(from); next < bound && !full; i++) {
     const segment = ring.at(i)
+    const limit = Math.min(bound, segment.next)
     let slab = conversions.encode(segment, next)
     const first = slab.indexOf(next)
     const begin = slab.positions[first] as number
     let end = begin
-    let full = false
-    for (let index = first; next < Math.min(bound, segment.next); index++) {
+    for (let index = first; next < limit && !full; index++) {
       slab = conversions.encode(segment, next)
-      const batchEnd = slab.endOf(index)
-      full = sizeBytes + batchEnd - end > maxBytes && sizeBytes > 0
+      const batchBytes = slab.endOf(index) - end
+      full = sizeBytes > 0 && sizeBytes + batchBytes > maxBytes
       if (full) break
-      sizeBytes += batchEnd - end
-      end = batchEnd
+      sizeBytes += batchBytes
+      end += batchBytes
       next = slab.nextOf(index)
+      full = sizeBytes >= maxBytes
     }
     if (end > begin) pieces.push(slab.bytes.subarray(begin, end))
-    if (full) break
   }
   return { bytes: joined(pieces, sizeBytes), next }
 }

@@ -38,7 +38,10 @@ export function newestTimestamp(ring: SegmentRing, start: number, conversions: C
   return newest
 }
 
-/** Where `start` must be when nothing is kept that is older than `oldest`; wire batches go whole. */
+/**
+ * Where `start` must be when nothing is kept that is older than `oldest`. Wire batches go whole; one without
+ * timestamps (−1) does not age.
+ */
 export function startAfterExpiry(ring: SegmentRing, start: number, oldest: number): number {
   let at = start
   for (let i = 0; i < ring.length; i++) {
@@ -98,7 +101,8 @@ function expiredBatches(segment: Segment, from: number, oldest: number): number 
   const slab = segment.slab as Slab
   let at = from
   for (let index = slab.indexOf(from); index < slab.length; index++) {
-    if ((slab.maxTimestamps[index] as number) >= oldest) break
+    const timestamp = slab.maxTimestamps[index] as number
+    if (timestamp >= oldest || timestamp < 0) break
     at = slab.nextOf(index)
   }
   return at

@@ -110,8 +110,10 @@ export class Retained {
   /** The newest segment if it takes this many more bytes of wire batches, else a new one that does. */
   #wireTail(bytes: number): Segment {
     const { wire, next, slab } = this.#tail
-    if (!wire || this.#bytesLeft < bytes || (slab as Slab).length >= this.#segmentRows) {
-      this.#roll(new Segment(next, null, new Slab(next)))
+    const open = wire ? slab : null
+    if (open === null || this.#bytesLeft < bytes || open.length >= this.#segmentRows) {
+      const likeBefore = Math.min(open?.usedBytes ?? 0, MAX_SLAB_BYTES)
+      this.#roll(new Segment(next, null, new Slab(next, Math.max(bytes, likeBefore))))
       this.#rowsLeft = 0
       this.#bytesLeft = Math.min(this.#segmentBytes, MAX_SLAB_BYTES)
     }

@@ -91,12 +91,6 @@ export class SegmentRing {
     return low
   }
 
-  clear(): void {
-    this.#slots = new Array<Segment | null>(8).fill(null)
-    this.#head = 0
-    this.#length = 0
-  }
-
   #grow(): void {
     const slots = new Array<Segment | null>(this.#slots.length * 2).fill(null)
     for (let i = 0; i < this.#length; i++) slots[i] = this.at(i)

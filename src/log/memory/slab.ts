@@ -17,8 +17,6 @@ export const ABORTED = 2
 /** Could not be decoded: one row to a reader, whatever its count. */
 export const POISON = 4
 
-const FIRST_BYTES = 4096
-
 /** What a batch adds to the directory. */
 export interface BatchEntry {
   /** Offset after its last record. */
@@ -49,9 +47,10 @@ export class Slab {
   /** Whether every record of every batch is shown to everybody. */
   plain = true
 
-  constructor(base: number) {
+  /** `capacityBytes`: what to make room for at once, which is faster than growing. */
+  constructor(base: number, capacityBytes: number) {
     this.next = base
-    this.bytes = new Uint8Array(FIRST_BYTES)
+    this.bytes = new Uint8Array(capacityBytes)
   }
 
   get length(): number {
