@@ -13,13 +13,14 @@ import type { Findings } from './history-anomalies.ts'
 import type { Cursor, GroupFacts, Tracked } from './history-cursor.ts'
 import { type Entry, lowerBound } from './history-facts.ts'
 
-export function judgeAccounts(group: GroupFacts, cursor: Cursor, crashed: boolean, found: Findings): void {
+export function judgeAccounts(group: GroupFacts, cursor: Cursor, crashes: number, found: Findings): void {
   judgeEnd(group, cursor, found)
   if (cursor.start === null || cursor.pending !== null) return
   const ranges = new Ranges(cursor.drops)
   judgeSuspects(group, cursor, ranges, found)
   // At most once, a crash may take what was committed before its handler ran.
-  if (!(group.atMostOnce && crashed)) judgeRecords(group, cursor, cursor.start, ranges, found)
+  if (group.atMostOnce && crashes > cursor.crashes) return
+  judgeRecords(group, cursor, cursor.start, ranges, crashes, found)
 }
 
 /** What drops named: disjoint, in order. */
@@ -43,7 +44,7 @@ class Ranges {
 /** Sends of unknown outcome may have made the log longer than anybody saw. */
 function judgeEnd(group: GroupFacts, cursor: Cursor, found: Findings): void {
   const { facts, highestCommit } = cursor
-  if (highestCommit === null || highestCommit.offset <= facts.end + facts.topic.unsettledSends) return
+  if (highestCommit === null || highestCommit.offset <= facts.end + facts.topic.unplacedSends) return
   const message = `${highestCommit.offset} was committed where the log ends at ${facts.end}`
   const place = { ...facts.place(highestCommit.offset), group: group.name }
   found.add('commit-beyond-end', place, message, highestCommit)
@@ -63,33 +64,39 @@ function judgeRecords(
   cursor: Cursor,
   start: number,
   ranges: Ranges,
+  crashes: number,
   found: Findings,
 ): void {
   const entries = cursor.facts.sorted
-  const drained = group.drained?.index ?? -1
-  let dropped = 0
-  let droppedByDrained = 0
+  const tally: DropTally = { dropped: 0, byDrained: 0, again: 0 }
   for (let i = lowerBound(entries, start, (entry) => entry.offset); i < entries.length; i++) {
     const entry = entries[i] as Entry
+    if (entry.facts.aborted) continue
     const record = cursor.records.get(entry.offset)
-    if (entry.facts.aborted || settled(group, record)) continue
-    if (!group.rules.lossless && droppable(record) && ranges.has(entry.offset)) {
-      dropped++
-      if (entry.evidence.index < drained) droppedByDrained++
-      continue
+    const named = !group.rules.lossless && ranges.has(entry.offset)
+    if (record !== undefined && (settled(group, record) || (named && record.doubtful))) {
+      if (named && mayComeAgain(record, crashes)) tally.again++
+    } else if (named && droppable(record)) {
+      tally.dropped++
+      if (entry.evidence.index < (group.drained?.index ?? -1)) tally.byDrained++
+    } else {
+      const proof = whyOwed(group, cursor, entry)
+      if (proof === null) continue
+      const message = `offset ${entry.offset} ${fate(record)}`
+      const place = { ...cursor.facts.place(entry.offset, entry.facts.value), group: group.name }
+      found.add('unaccounted-record', place, message, record?.last ?? entry.evidence, proof)
     }
-    const proof = whyOwed(group, cursor, entry)
-    if (proof === null) continue
-    const message = `offset ${entry.offset} ${fate(record)}`
-    const place = { ...cursor.facts.place(entry.offset, entry.facts.value), group: group.name }
-    found.add('unaccounted-record', place, message, record?.last ?? entry.evidence, proof)
   }
-  if (!group.rules.lossless) judgeDrops(group, cursor, dropped, droppedByDrained, found)
+  if (!group.rules.lossless) judgeDrops(group, cursor, tally, found)
 }
 
-function settled(group: GroupFacts, record: Tracked | undefined): boolean {
-  if (record === undefined) return false
-  return group.atMostOnce || record.acked || record.deadLettered
+function settled(group: GroupFacts, record: Tracked): boolean {
+  return group.atMostOnce || record.acked || record.deadLetter !== null
+}
+
+/** A crash may have forgotten that it was settled, or a replay begun after it was. */
+function mayComeAgain(record: Tracked, crashes: number): boolean {
+  return record.state === 'waiting' || record.crashes < crashes || record.doubtful
 }
 
 function droppable(record: Tracked | undefined): boolean {
@@ -111,21 +118,25 @@ function whyOwed(group: GroupFacts, cursor: Cursor, entry: Entry): HistoryEvent 
   return group.drained !== null && entry.evidence.index < group.drained.index ? group.drained : null
 }
 
-function judgeDrops(
-  group: GroupFacts,
-  cursor: Cursor,
-  dropped: number,
-  droppedByDrained: number,
-  found: Findings,
-): void {
+/** Records in the ranges that drops named. */
+interface DropTally {
+  /** Without an outcome, so that they count as dropped. */
+  dropped: number
+  /** Those of them that were there when the group was drained. */
+  byDrained: number
+  /** Settled, or so it seemed, and perhaps dropped when they came again. */
+  again: number
+}
+
+function judgeDrops(group: GroupFacts, cursor: Cursor, tally: DropTally, found: Findings): void {
   const last = cursor.drops.at(-1)
   if (last === undefined) return
   const counted = cursor.drops.reduce((sum, drop) => sum + drop.count, 0)
   const { facts } = cursor
   const drainedSince = (group.drained?.index ?? -1) > last.index
-  const enough = !drainedSince || counted >= droppedByDrained
-  if (enough && counted <= dropped + facts.topic.unsettledSends) return
-  const message = `${counted} records were counted as dropped, ${dropped} have no outcome there`
+  const most = tally.dropped + tally.again + facts.topic.unplacedSends
+  if (counted <= most && (!drainedSince || counted >= tally.byDrained)) return
+  const message = `${counted} records were counted as dropped, ${tally.dropped} have no outcome there`
   const place = { ...facts.place(last.to), group: group.name }
   found.add('drops-miscounted', place, message, cursor.drops[0] ?? null, last)
 }

@@ -11,6 +11,7 @@
  */
 import type {
   CommitEvent,
+  DeadLetterEvent,
   DeliverEvent,
   DrainedEvent,
   DropEvent,
@@ -27,9 +28,10 @@ export type TrackedState = 'in-flight' | 'waiting' | 'ended'
 export class Tracked {
   readonly offset: number
   state: TrackedState
-  /** Whether it was settled, once at least. */
+  /** Whether it was acked, once at least. */
   acked = false
-  deadLettered = false
+  /** The latest one. */
+  deadLetter: DeadLetterEvent | null = null
   /** The latest delivery; null when it was dead-lettered without one. */
   delivery: DeliverEvent | null
   /** The latest event of all. */
@@ -49,6 +51,11 @@ export class Tracked {
     this.state = state
     this.delivery = event.type === 'deliver' ? event : null
     this.last = event
+  }
+
+  /** Whether it was dead-lettered after its latest delivery. */
+  get rejected(): boolean {
+    return this.deadLetter !== null && this.deadLetter.index > (this.delivery?.index ?? -1)
   }
 }
 

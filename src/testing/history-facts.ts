@@ -141,8 +141,8 @@ export class TopicFacts {
   readonly partitions: Map<number, PartitionFacts> = new Map()
   readonly values: Map<Token, ValueFacts> = new Map()
   sends: number = 0
-  /** Sends that may or may not have put a record somewhere. */
-  unsettledSends: number = 0
+  /** Sends that may have put a record somewhere, nobody said where. */
+  unplacedSends: number = 0
 
   constructor(name: string) {
     this.name = name

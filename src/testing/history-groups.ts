@@ -59,7 +59,7 @@ export class GroupChecks {
   finish(): void {
     for (const group of this.#groups.values()) {
       for (const cursor of group.cursors.values()) {
-        judgeAccounts(group, cursor, this.#crashes > cursor.crashes, this.#found)
+        judgeAccounts(group, cursor, this.#crashes, this.#found)
       }
     }
   }
@@ -174,7 +174,7 @@ export class GroupChecks {
     if (known.state === 'in-flight') return `${event.member} got again what it still had in flight`
     if (group.atMostOnce) return `offset ${event.offset} came twice, at most once`
     if (known.state === 'waiting') return null
-    const end = known.deadLettered ? 'dead-lettered' : known.acked ? 'acked' : 'out of attempts'
+    const end = known.rejected ? 'dead-lettered' : known.acked ? 'acked' : 'out of attempts'
     if (this.#crashes === known.crashes) return `offset ${event.offset} came again after it was ${end}`
     return event.offset < cursor.committed
       ? `offset ${event.offset} came again after a crash, below the committed ${cursor.committed}`
@@ -241,7 +241,7 @@ export class GroupChecks {
       return
     }
     if (event.how === 'ack') {
-      if (record.deadLettered) this.#judgeBoth(group, cursor, record, event)
+      if (record.rejected) this.#judgeBoth(group, cursor, record, event)
       record.acked = true
     }
     this.#end(group, cursor, record, event, 'ended')
@@ -254,7 +254,7 @@ export class GroupChecks {
   #isFinal(group: GroupFacts, record: Tracked, how: Settlement, attempt: number): boolean {
     if (how === 'release') return false
     if (how === 'ack' || how === 'reject') return true
-    return record.deadLettered || attempt >= group.rules.attempts
+    return record.rejected || attempt >= group.rules.attempts
   }
 
   #deadLetter(event: DeadLetterEvent): void {
@@ -276,13 +276,14 @@ export class GroupChecks {
       record.lane?.forget(record)
       record.state = 'ended'
     }
-    record.deadLettered = true
+    record.deadLetter = event
     if (record.state !== 'in-flight') this.#touch(record, event)
   }
 
   #judgeDeadLetter(group: GroupFacts, cursor: Cursor, record: Tracked, event: DeadLetterEvent): void {
     if (record.restarts !== this.#restarts) return
-    if (record.state === 'ended' && record.acked) this.#judgeBoth(group, cursor, record, event)
+    const { last } = record
+    if (last.type === 'settle' && last.how === 'ack') this.#judgeBoth(group, cursor, record, event)
     const { attempts } = group.rules
     if (record.state !== 'waiting' || attempts === Number.POSITIVE_INFINITY) return
     const message = `offset ${event.offset} was dead-lettered before attempt ${record.highest} of ${attempts}`
@@ -303,6 +304,7 @@ export class GroupChecks {
     for (const [record, cursor] of group.hands(event.member)) {
       this.#end(group, cursor, record, event, 'waiting', record.delivery?.attempt)
     }
+    group.members.delete(event.member)
   }
 
   #drained(event: DrainedEvent): void {

@@ -80,7 +80,7 @@ export class LogChecks {
     const topic = this.#topic(event.topic)
     const facts = topic.value(event.value)
     topic.sends++
-    topic.unsettledSends++
+    topic.unplacedSends++
     facts.sends++
     facts.firstSend ??= event
   }
@@ -89,9 +89,9 @@ export class LogChecks {
     const send = this.#events[event.of] as SendEvent
     const topic = this.#topic(send.topic)
     const facts = topic.value(send.value)
-    topic.unsettledSends--
     facts.acked ??= event
     if (event.position === null) return
+    topic.unplacedSends--
     const { offset } = event.position
     const partition = topic.partition(event.position.partition)
     const entry = this.#tell(partition, offset, send.value, event)
@@ -112,7 +112,7 @@ export class LogChecks {
     if (start.type !== 'send') return
     const topic = this.#topic(start.topic)
     const facts = topic.value(start.value)
-    topic.unsettledSends--
+    topic.unplacedSends--
     facts.fails++
     facts.lastFail = event
   }
@@ -289,11 +289,12 @@ export class LogChecks {
     }
   }
 
-  /** Without a position it may be in any partition: all must have been scanned since. */
+  /** Without a position it may be anywhere: all must have been scanned, and nothing evicted since. */
   #judgeUnplaced(topic: TopicFacts, facts: ValueFacts, acked: SendOkEvent): void {
     let last: ScanEvent | null = null
-    for (const { lastScan } of topic.partitions.values()) {
+    for (const { lastScan, eviction } of topic.partitions.values()) {
       if (lastScan === null || lastScan.index < acked.index) return
+      if (eviction !== null && eviction.index > acked.of) return
       if (last === null || lastScan.index > last.index) last = lastScan
     }
     if (last === null) return

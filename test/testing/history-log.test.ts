@@ -184,6 +184,14 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
         },
       },
       {
+        title: 'acknowledged without a position, and perhaps evicted since',
+        write: (s) => {
+          s.history.sendOk(s.history.send('p', 't', 'b'), null)
+          s.evicted(1)
+          s.scanned(1, 1)
+        },
+      },
+      {
         title: 'evicted since',
         write: (s) => {
           s.log(2)
