@@ -25,7 +25,7 @@ const MAX_DELAY_MS = 0x7fff_ffff
 /** `Date.now()` costs 44 ns; one reading serves this many calls of one turn. */
 const READINGS = 64
 
-type Immediate = (callback: () => void) => { unref?(): void }
+type Immediate = (callback: () => void) => unknown
 
 /** The real clock. Works in Node and, without `setImmediate`, in browsers. */
 export class SystemClock implements Clock {
@@ -50,7 +50,7 @@ export class SystemClock implements Clock {
   #read(): number {
     this.#now = Date.now()
     this.#left = READINGS
-    this.#immediate(this.#forget).unref?.()
+    this.#immediate(this.#forget)
     return this.#now
   }
 
@@ -96,6 +96,5 @@ function messageImmediate(): Immediate {
   return (callback) => {
     queue.push(callback)
     channel.port2.postMessage(0)
-    return {}
   }
 }

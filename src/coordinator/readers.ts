@@ -1,0 +1,498 @@
+/**
+ * The one registry of who reads: broadcast readers by id, groups by name, patterns in a trie. Joining,
+ * leaving, resuming, forgetting and replaying go through here, and only here.
+ *
+ *   subscribe ─► (positions, may wait) ─► reader, new or known ─► member ─► cursors ─► dispatcher
+ *
+ * Concurrency: everything after the positions are known runs to completion, so two members that join at
+ * once see each other. A name belongs to one kind of reader; an empty group may be opened anew with
+ * other settings and keeps its place.
+ */
+import type { CoreContext } from '../core/context.ts'
+import type { Cursor } from '../core/cursor.ts'
+import { DeadLetters } from '../core/dead-letter.ts'
+import { Due } from '../core/due-queue.ts'
+import { Member } from '../core/member.ts'
+import { BROADCAST_PREFIX, Reader, type ReaderKind } from '../core/reader.ts'
+import type { CursorState } from '../core/restored.ts'
+import {
+  assertSame,
+  invalid,
+  type MemberSettings,
+  memberSettings,
+  type ReaderSettings,
+  readerSettings,
+} from '../core/settings.ts'
+import type { Topic } from '../core/topic.ts'
+import { checkPattern, isPattern, TopicTrie } from '../core/topic-trie.ts'
+import type { TopicHooks, Topics } from '../core/topics.ts'
+import { abortedError, OdradekError } from '../model/errors.ts'
+import type { BatchSubscribeOptions, ReaderRef, StartPosition, SubscribeOptions } from '../model/options.ts'
+import { rebalance } from './consumer-group.ts'
+import type { OffsetStore } from './offsets.ts'
+import { resolvePositions } from './positions.ts'
+import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
+
+/** A subscriber in either form, its argument left open: a delivery or a batch. */
+export type AnySubscriber = ((work: never) => unknown) | { onMessage(work: never): unknown }
+export type AnyOptions = SubscribeOptions & Partial<Pick<BatchSubscribeOptions, 'batch'>>
+
+/** Where a reader starts in topics it does not know, one offset per partition. */
+type Starts = ReadonlyMap<Topic, readonly (number | undefined)[]>
+
+interface Wildcard {
+  readonly pattern: string
+  readonly reader: Reader
+  readonly member: Member
+}
+
+/** A durable reader without members is forgotten in the end. */
+class ForgetDue extends Due {
+  readonly #forget: () => void
+
+  constructor(forget: () => void) {
+    super()
+    this.#forget = forget
+  }
+
+  override fire(): void {
+    this.#forget()
+  }
+}
+
+export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, SubscriptionHost {
+  readonly #ctx: CoreContext
+  readonly #topics: Topics
+  readonly #offsets: OffsetStore
+  readonly #offsetRetentionMs: number
+  readonly #deadLetters: DeadLetters
+  /** Broadcast readers; one id may be used once per topic. */
+  readonly #broadcast = new Map<string, Set<Reader>>()
+  readonly #groups = new Map<string, Reader>()
+  readonly #anonymous = new Set<Reader>()
+  readonly #patterns = new TopicTrie<Wildcard>()
+  readonly #wildcards = new Map<Member, Wildcard>()
+  readonly #subscriptions = new Map<Member, Subscription>()
+  readonly #forgetting = new Map<Reader, ForgetDue>()
+  #names = 0
+
+  constructor(ctx: CoreContext, topics: Topics, offsets: OffsetStore, offsetRetentionMs: number) {
+    this.#ctx = ctx
+    this.#topics = topics
+    this.#offsets = offsets
+    this.#offsetRetentionMs = offsetRetentionMs
+    this.#deadLetters = new DeadLetters(ctx)
+  }
+
+  *all(): IterableIterator<Reader> {
+    for (const readers of this.#broadcast.values()) yield* readers
+    yield* this.#groups.values()
+    yield* this.#anonymous
+  }
+
+  group(name: string): Reader | undefined {
+    return this.#groups.get(name)
+  }
+
+  // ── joining ───────────────────────────────────────────────────────────────────────────────────
+
+  async subscribe(target: string, subscriber: AnySubscriber, options: AnyOptions): Promise<Subscription> {
+    const handler = handlerOf(subscriber)
+    const member = memberSettings(options)
+    const settings = readerSettings(options)
+    if (options.group?.startsWith(BROADCAST_PREFIX) === true) {
+      throw invalid(`group names may not start with "${BROADCAST_PREFIX}", which files broadcast readers`)
+    }
+    const pattern = isPattern(target)
+    if (pattern) checkPattern(target)
+    for (;;) {
+      const topics = this.#matching(target, pattern)
+      const starts = await this.#starts(topics, options, settings)
+      if (member.signal?.aborted === true) throw abortedError(member.signal, 'subscribe')
+      const known = this.#known(options, topics, pattern)
+      // While positions were looked up, the world may have moved; then look again.
+      const moved = topics.some(
+        (topic) => topic.ended || !(starts.has(topic) || known?.reads(topic.id) === true),
+      )
+      if (moved) continue
+      const reader =
+        options.group === undefined
+          ? this.#openBroadcast(options.id, settings, topics, pattern, known)
+          : this.#openGroup(options.group, member, settings, options)
+      return this.#join(reader, member, handler, topics, starts, pattern ? target : undefined)
+    }
+  }
+
+  #matching(target: string, pattern: boolean): Topic[] {
+    if (!pattern) return [this.#topics.require(target)]
+    const trie = new TopicTrie<true>()
+    trie.add(target, true)
+    return this.#topics.list().filter((topic) => trie.match(topic.name).length > 0)
+  }
+
+  /** Positions in the topics that the reader does not know. */
+  async #starts(topics: readonly Topic[], options: AnyOptions, settings: ReaderSettings): Promise<Starts> {
+    const starts = new Map<Topic, readonly (number | undefined)[]>()
+    const known = this.#known(options, topics, false)
+    // A durable pattern that resumes: what it does not know was created after it left.
+    const from: StartPosition = known !== undefined && isResumedPattern(known) ? 'earliest' : settings.from
+    for (const topic of topics) {
+      if (known?.reads(topic.id) !== true) starts.set(topic, await resolvePositions(topic, from))
+    }
+    return starts
+  }
+
+  /** The reader that these options name, if it exists. */
+  #known(options: AnyOptions, topics: readonly Topic[], pattern: boolean): Reader | undefined {
+    if (options.group !== undefined) return this.#groups.get(options.group)
+    if (options.id === undefined) return undefined
+    const readers = [...(this.#broadcast.get(options.id) ?? [])]
+    const found = readers.filter((reader) => topics.some((topic) => reader.reads(topic.id)))
+    if (found.length > 1) throw this.#exists(options.id)
+    return found[0] ?? (pattern ? readers.find((reader) => reader.topics.length === 0) : undefined)
+  }
+
+  #openBroadcast(
+    id: string | undefined,
+    settings: ReaderSettings,
+    topics: readonly Topic[],
+    pattern: boolean,
+    known: Reader | undefined,
+  ): Reader {
+    if (id === undefined) {
+      const reader = this.#make(`anonymous-${++this.#names}`, 'broadcast', false, settings)
+      this.#anonymous.add(reader)
+      return reader
+    }
+    if (known !== undefined) {
+      if (known.members.length > 0) throw this.#exists(id)
+      return this.#resume(known, settings, 'broadcast')
+    }
+    if (pattern && [...this.#wildcards.values()].some((each) => each.reader.name === id))
+      throw this.#exists(id)
+    const reader = this.#make(id, 'broadcast', true, settings)
+    const readers = this.#broadcast.get(id) ?? new Set()
+    this.#broadcast.set(id, readers.add(reader))
+    this.#ctx.logger.debug(
+      { reader: id, topics: topics.map((topic) => topic.name) },
+      'a broadcast reader opens',
+    )
+    return reader
+  }
+
+  #exists(id: string): OdradekError {
+    return new OdradekError(
+      'CONSUMER_EXISTS',
+      `"${id}" already reads here; close it first, or take another id`,
+    )
+  }
+
+  #openGroup(name: string, member: MemberSettings, settings: ReaderSettings, options: AnyOptions): Reader {
+    const kind: ReaderKind = settings.assignment === 'shared' ? 'share' : 'consumer'
+    const known = this.#groups.get(name)
+    if (known === undefined) {
+      const reader = this.#make(name, kind, true, settings)
+      this.#groups.set(name, reader)
+      return reader
+    }
+    if (known.members.length === 0) return this.#resume(known, settings, kind)
+    assertSame(name, known.settings, options)
+    if (member.id !== undefined && known.members.some((each) => each.id === member.id)) {
+      throw new OdradekError('CONSUMER_EXISTS', `group "${name}" has a member "${member.id}" already`)
+    }
+    return known
+  }
+
+  #make(name: string, kind: ReaderKind, durable: boolean, settings: ReaderSettings): Reader {
+    return new Reader(this.#ctx, { name, kind, durable }, settings, this.#deadLetters)
+  }
+
+  /** A known reader gets its first member again: with other settings it is made anew in the same place. */
+  #resume(known: Reader, settings: ReaderSettings, kind: ReaderKind): Reader {
+    this.#keep(known)
+    if (sameSettings(known.settings, settings)) return known
+    const reader = this.#make(known.name, kind, true, settings)
+    reader.generation = known.generation
+    for (const topic of known.topics) {
+      const states = known.cursorsOf(topic.id).map((cursor) => placeOf(cursor))
+      reader.attach(topic, (i) => startAt(states[i] as CursorState))
+      known.detach(topic.id, new OdradekError('FENCED', `"${known.name}" was opened anew`))
+    }
+    if (kind === 'broadcast') this.#broadcast.get(known.name)?.delete(known)
+    if (kind === 'broadcast') this.#broadcast.get(known.name)?.add(reader)
+    else this.#groups.set(known.name, reader)
+    return reader
+  }
+
+  #join(
+    reader: Reader,
+    settings: MemberSettings,
+    handler: Handler,
+    topics: readonly Topic[],
+    starts: Starts,
+    pattern: string | undefined,
+  ): Subscription {
+    const id = settings.id ?? (reader.kind === 'broadcast' ? reader.name : `member-${++this.#names}`)
+    const member = new Member(reader, id, settings, handler.call, handler.isObject)
+    for (const topic of topics) {
+      member.topics.add(topic.id)
+      this.#attach(reader, topic, starts.get(topic))
+    }
+    if (pattern !== undefined) {
+      const wildcard = { pattern, reader, member }
+      this.#wildcards.set(member, wildcard)
+      this.#patterns.add(pattern, wildcard)
+    }
+    reader.join(member)
+    rebalance(reader)
+    const subscription = new Subscription(reader, member, this, () => this.#subscriptions.delete(member))
+    this.#subscriptions.set(member, subscription)
+    return subscription
+  }
+
+  /** A new reader starts where it asked to, one that is stored goes on. */
+  #attach(reader: Reader, topic: Topic, positions: readonly (number | undefined)[] | undefined): void {
+    reader.attach(topic, (partition) => {
+      const { marks } = topic.partitionAt(partition).log
+      const stored = reader.durable ? this.#offsets.load(reader.key, topic.id, partition) : undefined
+      if (stored !== undefined && stored.offset <= marks.end) return startAt(stored)
+      // Partitions that a position does not name, or that came later, start at the tail, or their first record.
+      return { at: positions === undefined ? marks.start : (positions[partition] ?? marks.high) }
+    })
+  }
+
+  // ── topics come and go ────────────────────────────────────────────────────────────────────────
+
+  created(topic: Topic): void {
+    for (const { reader, member } of this.#patterns.match(topic.name)) {
+      member.topics.add(topic.id)
+      this.#attach(reader, topic, undefined)
+      reader.membersChanged()
+      rebalance(reader)
+    }
+  }
+
+  grown(topic: Topic): void {
+    for (const reader of this.all()) {
+      if (!reader.reads(topic.id)) continue
+      this.#attach(reader, topic, undefined)
+      reader.membersChanged()
+      rebalance(reader)
+    }
+  }
+
+  deleted(topic: Topic, error: OdradekError): void {
+    for (const reader of [...this.all()]) {
+      if (!reader.reads(topic.id)) continue
+      this.#forgetOffsets(reader.cursorsOf(topic.id))
+      reader.detach(topic.id, error)
+      for (const member of [...reader.members]) {
+        if (member.topics.size > 0 || this.#wildcards.has(member)) continue
+        reader.leave(member)
+        this.#subscriptions.get(member)?.endedByHost()
+      }
+      reader.membersChanged()
+      rebalance(reader)
+      if (reader.topics.length === 0 && reader.members.length === 0) this.#remove(reader)
+    }
+  }
+
+  // ── leaving ───────────────────────────────────────────────────────────────────────────────────
+
+  async leave(reader: Reader, member: Member): Promise<void> {
+    this.#part(reader, member)
+    if (reader.members.length > 0) return
+    if (!reader.durable) {
+      await this.#forget(reader)
+      return
+    }
+    for (const cursor of reader.cursors()) await this.#offsets.store(cursor)
+    if (reader.members.length === 0) this.#expireLater(reader)
+  }
+
+  async forget(reader: Reader, member: Member): Promise<void> {
+    this.#part(reader, member)
+    if (reader.members.length > 0) return
+    if (reader.kind === 'broadcast') await this.#forget(reader)
+    else this.#expireLater(reader)
+  }
+
+  #part(reader: Reader, member: Member): void {
+    const wildcard = this.#wildcards.get(member)
+    if (wildcard !== undefined) {
+      this.#patterns.remove(wildcard.pattern, wildcard)
+      this.#wildcards.delete(member)
+    }
+    reader.leave(member)
+    rebalance(reader)
+  }
+
+  #expireLater(reader: Reader): void {
+    const due = new ForgetDue(() => {
+      this.#forget(reader).catch((error: unknown) => reader.raise(error, `forgetting "${reader.name}"`))
+    })
+    this.#keep(reader)
+    this.#forgetting.set(reader, due)
+    this.#ctx.due.schedule(due, this.#ctx.clock.monotonic() + this.#offsetRetentionMs)
+  }
+
+  #keep(reader: Reader): void {
+    const due = this.#forgetting.get(reader)
+    if (due === undefined) return
+    this.#ctx.due.cancel(due)
+    this.#forgetting.delete(reader)
+  }
+
+  async #forget(reader: Reader): Promise<void> {
+    const cursors = [...reader.cursors()]
+    const error = new OdradekError('CLOSED', `"${reader.name}" was unsubscribed`)
+    for (const topic of reader.topics) reader.detach(topic.id, error)
+    this.#remove(reader)
+    if (reader.durable) await this.#offsets.forget(cursors)
+  }
+
+  #forgetOffsets(cursors: readonly Cursor[]): void {
+    this.#offsets
+      .forget(cursors)
+      .catch((error: unknown) => cursors[0]?.reader.raise(error, 'forgetting offsets'))
+  }
+
+  #remove(reader: Reader): void {
+    this.#keep(reader)
+    this.#anonymous.delete(reader)
+    if (this.#groups.get(reader.name) === reader) this.#groups.delete(reader.name)
+    const readers = this.#broadcast.get(reader.name)
+    if (readers?.delete(reader) === true && readers.size === 0) this.#broadcast.delete(reader.name)
+  }
+
+  /** @throws OdradekError UNKNOWN_CONSUMER when nobody of that name reads the topic. */
+  async unsubscribe(topicName: string, id: string): Promise<void> {
+    const topic = this.#topics.require(topicName)
+    for (const reader of this.all()) {
+      if (!reader.reads(topic.id)) continue
+      const member = reader.members.find((each) => each.id === id && each.topics.has(topic.id))
+      const subscription = member === undefined ? undefined : this.#subscriptions.get(member)
+      if (subscription !== undefined) return subscription.unsubscribe()
+      if (reader.kind === 'broadcast' && reader.name === id) return this.#forget(reader)
+    }
+    throw unknownConsumer(id, topicName)
+  }
+
+  /** Forgets a group and its offsets. @throws OdradekError UNKNOWN_CONSUMER, GROUP_NOT_EMPTY. */
+  async deleteGroup(name: string): Promise<void> {
+    const reader = this.#groups.get(name)
+    if (reader === undefined) throw new OdradekError('UNKNOWN_CONSUMER', `there is no group "${name}"`)
+    if (reader.members.length > 0) {
+      throw new OdradekError(
+        'GROUP_NOT_EMPTY',
+        `group "${name}" has ${reader.members.length} members; close them first`,
+      )
+    }
+    await this.#forget(reader)
+  }
+
+  // ── replay ────────────────────────────────────────────────────────────────────────────────────
+
+  /** All partitions or none; what is in flight is fenced. */
+  async resetOffset(topicName: string, ref: ReaderRef, to: StartPosition): Promise<void> {
+    const topic = this.#topics.require(topicName)
+    this.#find(topic, ref)
+    const positions = await resolvePositions(topic, to)
+    const reader = this.#find(topic, ref)
+    const moved: Cursor[] = []
+    for (const cursor of reader.cursorsOf(topic.id)) {
+      const at = positions[cursor.partition.index]
+      if (at === undefined) continue
+      cursor.reset(at)
+      moved.push(cursor)
+    }
+    for (const cursor of moved) await this.#offsets.store(cursor)
+  }
+
+  #find(topic: Topic, ref: ReaderRef): Reader {
+    const found = new Set<Reader>()
+    const name = typeof ref === 'string' ? ref : 'id' in ref ? ref.id : ref.group
+    for (const reader of this.all()) {
+      if (!reader.reads(topic.id)) continue
+      const asGroup = reader.kind !== 'broadcast' && reader.name === name
+      const asId =
+        reader.members.some((each) => each.id === name) ||
+        (reader.kind === 'broadcast' && reader.name === name)
+      if (
+        (asGroup && !(typeof ref === 'object' && 'id' in ref)) ||
+        (asId && !(typeof ref === 'object' && 'group' in ref))
+      ) {
+        found.add(reader)
+      }
+    }
+    const [reader] = found
+    if (reader === undefined) throw unknownConsumer(name, topic.name)
+    if (found.size > 1) {
+      throw invalid(
+        `"${name}" names several readers of "${topic.name}"; say { id: "${name}" } or { group: "${name}" }`,
+      )
+    }
+    return reader
+  }
+
+  // ── the end ───────────────────────────────────────────────────────────────────────────────────
+
+  /** Nothing is handed out any more; what is in flight goes on. */
+  stop(): void {
+    for (const member of this.#subscriptions.keys()) member.stop()
+  }
+
+  whenIdle(except: Member | undefined): Promise<unknown> {
+    return Promise.all(
+      [...this.#subscriptions.keys()].filter((each) => each !== except).map((each) => each.whenIdle()),
+    )
+  }
+
+  /** Deliveries that are still unsettled. */
+  get inFlight(): number {
+    let count = 0
+    for (const reader of this.all()) for (const cursor of reader.cursors()) count += cursor.inFlight
+    return count
+  }
+
+  async end(error: OdradekError): Promise<void> {
+    await this.#offsets.flush()
+    for (const reader of this.all()) for (const topic of reader.topics) reader.detach(topic.id, error)
+    for (const subscription of [...this.#subscriptions.values()]) subscription.endedByHost()
+  }
+}
+
+interface Handler {
+  readonly call: (work: never) => unknown
+  readonly isObject: boolean
+}
+
+function handlerOf(subscriber: AnySubscriber): Handler {
+  if (typeof subscriber === 'function') return { call: subscriber, isObject: false }
+  if (typeof subscriber === 'object' && subscriber !== null && typeof subscriber.onMessage === 'function') {
+    return { call: (work) => subscriber.onMessage(work), isObject: true }
+  }
+  throw invalid('a subscriber is a function, or an object with a method onMessage')
+}
+
+function sameSettings(a: ReaderSettings, b: ReaderSettings): boolean {
+  return (
+    a.strategy === b.strategy &&
+    JSON.stringify({ ...a, from: null, strategy: null }) ===
+      JSON.stringify({ ...b, from: null, strategy: null })
+  )
+}
+
+/** Where a cursor is, without the attempts of a process that is still the same. */
+function placeOf(cursor: Cursor): CursorState {
+  const { offset, settled } = cursor.state()
+  return { offset, settled, handed: offset, attempts: [] }
+}
+
+function startAt(stored: CursorState): { at: number; stored: CursorState } {
+  return { at: stored.offset, stored }
+}
+
+function isResumedPattern(reader: Reader): boolean {
+  return reader.durable && reader.members.length === 0
+}

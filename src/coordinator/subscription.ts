@@ -1,0 +1,178 @@
+/** What `subscribe` answers: the caller's hold on one member of one reader. */
+import type { Cursor } from '../core/cursor.ts'
+import type { Member } from '../core/member.ts'
+import type { Reader } from '../core/reader.ts'
+import { invalid } from '../core/settings.ts'
+import { OdradekError } from '../model/errors.ts'
+import { DEFAULT_DRAIN_MS } from '../model/limits.ts'
+import type { CloseOptions, Position } from '../model/options.ts'
+import type { MemberDescription, ReaderDescription } from '../model/views.ts'
+
+/** What a subscription asks of the registry that made it. */
+export interface SubscriptionHost {
+  /** The member leaves; a broadcast reader keeps its place if it has a name. */
+  leave(reader: Reader, member: Member): Promise<void>
+  /** The reader is forgotten, with its place; of a group only the member goes. */
+  forget(reader: Reader, member: Member): Promise<void>
+}
+
+export class Subscription implements AsyncDisposable {
+  readonly #reader: Reader
+  readonly #member: Member
+  readonly #host: SubscriptionHost
+  readonly #onEnd: () => void
+  #closing: Promise<void> | undefined
+  #resolveClosed: () => void = () => {}
+  /** Resolves when the subscription has ended, whoever ended it. */
+  readonly closed: Promise<void>
+
+  constructor(reader: Reader, member: Member, host: SubscriptionHost, onEnd: () => void) {
+    this.#reader = reader
+    this.#member = member
+    this.#host = host
+    this.#onEnd = onEnd
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve
+    })
+    const { signal } = member.settings
+    signal?.addEventListener('abort', () => void this.close(), { once: true })
+  }
+
+  /** Id of the member: the one given, or a made-up one. */
+  get id(): string {
+    return this.#member.id
+  }
+
+  /** The group, where there is one. */
+  get group(): string | undefined {
+    return this.#reader.kind === 'broadcast' ? undefined : this.#reader.name
+  }
+
+  get paused(): boolean {
+    return this.#member.paused
+  }
+
+  get ended(): boolean {
+    return this.#closing !== undefined || this.#member.closed
+  }
+
+  /** Nothing more is delivered until `resume`; what is in flight goes on. */
+  pause(): void {
+    this.#member.pause(true)
+  }
+
+  resume(): void {
+    this.#member.pause(false)
+  }
+
+  /** With `credit: 'manual'`: allows `n` more deliveries. */
+  request(n: number): void {
+    if (!Number.isSafeInteger(n) || n < 1)
+      throw invalid(`request takes a whole number from 1 on; got ${String(n)}`)
+    if (!this.#member.settings.manualCredit)
+      throw invalid("request needs a subscription with credit: 'manual'")
+    this.#member.request(n)
+  }
+
+  /** Resolves once every record accepted before this call is settled for the reader. */
+  async drained(options?: { signal?: AbortSignal }): Promise<void> {
+    const waits: Promise<void>[] = []
+    for (const cursor of this.#reader.cursors()) {
+      waits.push(cursor.waitFor(cursor.log.marks.stable, options?.signal))
+    }
+    await Promise.all(waits)
+  }
+
+  /**
+   * Resolves once the record at `position` is settled for the reader. The topic may be left out where the
+   * subscription reads one.
+   * @throws OdradekError INVALID_ARGUMENT for a topic or partition it does not read.
+   */
+  async waitFor(position: Position & { topic?: string }, options?: { signal?: AbortSignal }): Promise<void> {
+    await this.#cursorAt(position).waitFor(position.offset + 1, options?.signal)
+  }
+
+  #cursorAt({ topic, partition }: Position & { topic?: string }): Cursor {
+    const found = this.#reader.topics.filter((each) => topic === undefined || each.name === topic)
+    const [only] = found
+    if (only === undefined || found.length > 1) {
+      throw invalid(
+        `name one of the topics it reads: ${this.#reader.topics.map((each) => each.name).join(', ')}`,
+      )
+    }
+    const cursor = this.#reader.cursorsOf(only.id)[partition]
+    if (cursor === undefined) throw invalid(`"${only.name}" has no partition ${partition}`)
+    return cursor
+  }
+
+  describe(): ReaderDescription & { readonly member: MemberDescription } {
+    return { ...this.#reader.describe(), member: this.#member.describe() }
+  }
+
+  /**
+   * Stops deliveries, lets what is in flight settle for `drainMs` at most, gives back the rest, and leaves.
+   * A reader with a name keeps its place. Called within a handler, it does not wait for that handler's own
+   * delivery longer than the handler runs synchronously; await it elsewhere.
+   */
+  close(options?: CloseOptions): Promise<void> {
+    this.#closing ??= this.#close(options)
+    return this.#closing
+  }
+
+  async #close(options: CloseOptions | undefined): Promise<void> {
+    this.#member.stop()
+    await this.#drain(options?.drainMs ?? DEFAULT_DRAIN_MS, options?.signal)
+    this.#member.releaseAll()
+    await this.#host.leave(this.#reader, this.#member)
+    this.#end()
+  }
+
+  #drain(drainMs: number, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#member.busy === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const { ctx } = this.#reader
+      const timer = ctx.due.after(drainMs, done)
+      function done(): void {
+        ctx.due.cancel(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      signal?.addEventListener('abort', done, { once: true })
+      if (signal?.aborted === true) done()
+      void this.#member.whenIdle().then(done)
+    })
+  }
+
+  /** Ends at once and forgets the reader's place. What is in flight is fenced. */
+  unsubscribe(): Promise<void> {
+    this.#closing ??= this.#unsubscribe()
+    return this.#closing
+  }
+
+  async #unsubscribe(): Promise<void> {
+    this.#member.stop()
+    this.#member.releaseAll()
+    await this.#host.forget(this.#reader, this.#member)
+    this.#end()
+  }
+
+  /** The topic is gone, or the broker: nothing is left to leave. */
+  endedByHost(): void {
+    this.#member.stop()
+    this.#closing ??= Promise.resolve()
+    this.#end()
+  }
+
+  #end(): void {
+    this.#resolveClosed()
+    this.#onEnd()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+export function unknownConsumer(name: string, topic: string): OdradekError {
+  return new OdradekError('UNKNOWN_CONSUMER', `"${name}" is no reader, group or member on topic "${topic}"`)
+}

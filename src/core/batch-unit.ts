@@ -1,0 +1,149 @@
+/**
+ * A batch in the hands of one handler: records of one partition, in one place, with one timeout. Its
+ * records settle one by one or together; the place is free when the last one has.
+ */
+
+import { Slice } from '../model/batch.ts'
+import type { Delivery, DeliveryBatch, NackOptions } from '../model/delivery.ts'
+import { BatchError, messageOf } from '../model/errors.ts'
+import type { Cursor } from './cursor.ts'
+import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
+import { Due } from './due-queue.ts'
+import type { Member } from './member.ts'
+import type { BatchSettings } from './settings.ts'
+import type { Slot } from './slot.ts'
+
+export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
+  readonly topic: string
+  readonly partition: number
+  readonly deliveries: readonly Delivery<T>[]
+  /** Records not settled yet. */
+  open: number
+  slot: Slot | null = null
+
+  constructor(deliveries: readonly DeliveryRecord<T>[]) {
+    const first = deliveries[0] as DeliveryRecord<T>
+    this.topic = first.topic
+    this.partition = first.partition
+    this.deliveries = deliveries
+    this.open = deliveries.length
+  }
+
+  get length(): number {
+    return this.deliveries.length
+  }
+
+  get signal(): AbortSignal {
+    return (this.deliveries[0] as Delivery<T>).signal
+  }
+
+  [Symbol.iterator](): IterableIterator<Delivery<T>> {
+    return this.deliveries[Symbol.iterator]() as IterableIterator<Delivery<T>>
+  }
+
+  ack(): number {
+    return this.#each((record) => record.cursor.reader.settle.conclude(record))
+  }
+
+  nack(options?: NackOptions): number {
+    const reason = options?.reason ?? 'nacked'
+    return this.#each((record) => record.cursor.reader.settle.conclude(record, reason, options?.delayMs))
+  }
+
+  #each(settle: (record: DeliveryRecord) => boolean): number {
+    let settled = 0
+    for (const record of this.deliveries as readonly DeliveryRecord[]) {
+      if (record.state === IN_FLIGHT && settle(record)) settled++
+    }
+    return settled
+  }
+
+  /** The handler threw: a BatchError says how far it came. */
+  failed(error: unknown): void {
+    if (!(error instanceof BatchError)) {
+      this.nack({ reason: messageOf(error) })
+      return
+    }
+    const records = this.deliveries as readonly DeliveryRecord[]
+    for (let i = 0; i < records.length; i++) {
+      const record = records[i] as DeliveryRecord
+      if (record.state !== IN_FLIGHT) continue
+      const { settle } = record.cursor.reader
+      if (i < error.index) settle.conclude(record)
+      else if (i === error.index) settle.conclude(record, messageOf(error.cause ?? error))
+      else {
+        settle.release(record)
+        this.recordSettled()
+      }
+    }
+  }
+
+  recordSettled(): void {
+    if (--this.open === 0) this.slot?.workSettled()
+  }
+}
+
+/** Waits, for `maxWaitMs` at most, until there are enough new records for a full batch. */
+export class BatchLinger extends Due {
+  readonly #cursor: Cursor
+  #over = false
+
+  constructor(cursor: Cursor) {
+    super()
+    this.#cursor = cursor
+  }
+
+  /** Whether a batch of `most` should wait for more than the `available` records. */
+  holds(available: number, most: number, maxWaitMs: number): boolean {
+    if (available >= most || this.#over || maxWaitMs === 0) {
+      this.cancel()
+      return false
+    }
+    if (this.heapIndex < 0) {
+      const { clock, due, dispatcher } = this.#cursor.reader.ctx
+      dispatcher.activate()
+      due.schedule(this, clock.monotonic() + maxWaitMs)
+    }
+    return true
+  }
+
+  override fire(): void {
+    this.#over = true
+    this.#cursor.reader.ctx.dispatcher.deactivate()
+    this.#cursor.wakeFromIdle()
+  }
+
+  cancel(): void {
+    this.#over = false
+    if (this.heapIndex < 0) return
+    const { due, dispatcher } = this.#cursor.reader.ctx
+    due.cancel(this)
+    dispatcher.deactivate()
+  }
+}
+
+const slice = new Slice()
+
+/**
+ * Gathers a batch for `member`: redeliveries that are ready, then new records, as far as order allows.
+ * Records of one key may follow each other within a batch. Empty when nothing could be taken.
+ */
+export function gather(cursor: Cursor, member: Member): DeliveryRecord[] {
+  const settings = member.settings.batch as BatchSettings
+  const most = Math.min(settings.records, member.credit)
+  const records: DeliveryRecord[] = []
+  if (cursor.takeReady(most, records)) {
+    while (records.length < most) {
+      const before = cursor.window.next
+      if (cursor.peekNew(most - records.length, slice) !== 'hit') break
+      const { columns, row, count, next } = slice
+      for (let i = row; i < row + count; i++) {
+        const record = cursor.take(columns, i)
+        if (record !== undefined) records.push(record)
+      }
+      cursor.passTo(next)
+      if (cursor.window.next === before) break
+    }
+  }
+  return records
+}

@@ -1,0 +1,74 @@
+/**
+ * Records that failed for good, on their way to a dead-letter topic: the headers of KIP-1191, appended
+ * before the original settles, once per (topic id, partition, offset, reader), and never held up by a
+ * gate. A failed append is tried again, the handler is not.
+ */
+import { messageOf } from '../model/errors.ts'
+import { type HeaderValue, ID_HEADER, RecordHeaders } from '../model/record.ts'
+import { backoffMs } from './backoff.ts'
+import type { CoreContext } from './context.ts'
+import type { DeliveryRecord } from './delivery.ts'
+
+export const DLQ_PREFIX = 'dlq.'
+const ERRORS = '__dlq.errors.'
+export const DLQ_TOPIC_HEADER: string = `${ERRORS}topic`
+export const DLQ_PARTITION_HEADER: string = `${ERRORS}partition`
+export const DLQ_OFFSET_HEADER: string = `${ERRORS}offset`
+export const DLQ_GROUP_HEADER: string = `${ERRORS}group`
+export const DLQ_COUNT_HEADER: string = `${ERRORS}delivery.count`
+export const DLQ_MESSAGE_HEADER: string = `${ERRORS}message`
+
+export const REDRIVE_READER_HEADER: string = '__redrive.reader'
+export const REDRIVE_COUNT_HEADER: string = '__redrive.count'
+
+export const isDeadLetterHeader = (name: string): boolean => name.startsWith(ERRORS)
+
+const RETRY = { delayMs: 100, maxDelayMs: 5_000, jitter: 0.2 }
+
+export class DeadLetters {
+  readonly #ctx: CoreContext
+
+  constructor(ctx: CoreContext) {
+    this.#ctx = ctx
+  }
+
+  /** Appends a copy to `target` and calls `done`; tries for as long as it takes, or until the broker closes. */
+  send(record: DeliveryRecord, target: string, reason: string, done: () => void): void {
+    this.#attempt(record, target, reason, done, 1)
+  }
+
+  #attempt(record: DeliveryRecord, target: string, reason: string, done: () => void, attempt: number): void {
+    this.#append(record, target, reason).then(done, (error: unknown) => {
+      this.#ctx.events.error(
+        error,
+        `dead-lettering ${record.topic}/${record.partition}/${record.offset} to "${target}"`,
+      )
+      this.#ctx.due.after(backoffMs(attempt, RETRY, this.#ctx.random), () => {
+        this.#attempt(record, target, reason, done, attempt + 1)
+      })
+    })
+  }
+
+  async #append(record: DeliveryRecord, target: string, reason: string): Promise<void> {
+    const topic = await this.#ctx.topics.deadLetters(target)
+    const { reader, partition } = record.cursor
+    const identity = `${partition.topic.id}/${partition.index}/${record.offset}/${reader.key}`
+    await topic.appendDeadLetter(identity, record.value, record.key, deadLetterHeaders(record, reason))
+  }
+}
+
+function deadLetterHeaders(record: DeliveryRecord, reason: string): RecordHeaders {
+  const kept: (readonly [string, HeaderValue])[] = [...record.headers].filter(
+    ([name]) => !isDeadLetterHeader(name) && name !== ID_HEADER && name !== REDRIVE_READER_HEADER,
+  )
+  return new RecordHeaders([
+    ...kept,
+    [ID_HEADER, record.id],
+    [DLQ_TOPIC_HEADER, record.topic],
+    [DLQ_PARTITION_HEADER, String(record.partition)],
+    [DLQ_OFFSET_HEADER, String(record.offset)],
+    [DLQ_GROUP_HEADER, record.cursor.reader.key],
+    [DLQ_COUNT_HEADER, String(record.attempt)],
+    [DLQ_MESSAGE_HEADER, messageOf(reason)],
+  ])
+}

@@ -1,0 +1,115 @@
+/**
+ * A record in the hands of one handler: the implementation behind the public `Delivery`.
+ *
+ * One object per hand-out, never reused: a record that is delivered again gets a new one, so that whatever
+ * an old handler still does with its object is fenced by the object's own state. The object points into
+ * the segment's columns instead of copying fields: the common delivery is read, acked and forgotten
+ * before the collector ever sees it grow old. What few deliveries need sits in `extra`.
+ *
+ *   READY ──► IN_FLIGHT ──► SETTLED                 acked, or failed for good and dead-lettered
+ *     ▲          │ nack, expiry, release
+ *     │          └──► FENCED   (this object; a successor takes its place in the window)
+ *     ├── RETRY      (the successor waits for its due time)
+ *     └── HELD       (waits for an earlier record of its key, or for a member)
+ *                DEAD: failed for good, its dead letter is on the way
+ */
+import type { Columns } from '../model/batch.ts'
+import type { Delivery, NackOptions } from '../model/delivery.ts'
+import type { Published, PublishOptions } from '../model/options.ts'
+import type { Cursor } from './cursor.ts'
+import type { Due } from './due-queue.ts'
+import type { Member } from './member.ts'
+import type { Partition } from './partition.ts'
+import { RecordView } from './record-view.ts'
+import type { Slot } from './slot.ts'
+
+export const READY = 0
+export const IN_FLIGHT = 1
+export const RETRY = 2
+export const HELD = 3
+export const DEAD = 4
+export const SETTLED = 5
+export const FENCED = 6
+/** Taken for the batch that is being gathered. */
+export const GATHERED = 7
+
+/** What only some deliveries need. */
+export class Extra {
+  redelivered: boolean = false
+  controller: AbortController | null = null
+  /** Next record of the same key, held until this one settles. */
+  nextOfKey: DeliveryRecord | null = null
+  /** Not to this member, if there is another: the one it expired at. */
+  avoid: Member | null = null
+  /** The retry's due time, while RETRY. */
+  due: Due | null = null
+}
+
+export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delivery<T> {
+  readonly cursor: Cursor
+  state: number = READY
+  member: Member | null = null
+  slot: Slot | null = null
+  extra: Extra | null = null
+  /** Which delivery of the record it is, from 1. */
+  readonly attempt: number
+
+  constructor(cursor: Cursor, columns: Columns, row: number, attempt: number) {
+    super(columns, row)
+    this.cursor = cursor
+    this.attempt = attempt
+  }
+
+  get home(): Partition {
+    return this.cursor.partition
+  }
+  get redelivered(): boolean {
+    return this.extra?.redelivered === true
+  }
+  get signal(): AbortSignal {
+    const extra = this.more()
+    if (extra.controller === null) {
+      extra.controller = new AbortController()
+      if (this.state === FENCED) extra.controller.abort()
+    }
+    return extra.controller.signal
+  }
+
+  ack(): boolean {
+    return this.state === IN_FLIGHT && this.cursor.reader.settle.ack(this)
+  }
+  nack(options?: NackOptions): boolean {
+    return (
+      this.state === IN_FLIGHT &&
+      this.cursor.reader.settle.nack(this, options?.reason ?? 'nacked', options?.delayMs)
+    )
+  }
+  reject(reason?: string): boolean {
+    return this.state === IN_FLIGHT && this.cursor.reader.settle.reject(this, reason ?? 'rejected')
+  }
+  extend(ms: number): boolean {
+    return this.state === IN_FLIGHT && this.cursor.reader.settle.extend(this, ms)
+  }
+  publish(topic: string, value: unknown, options?: PublishOptions): Promise<Published> {
+    return this.cursor.reader.publishFrom(this, topic, value, options)
+  }
+
+  override toJSON(): object {
+    return { ...super.toJSON(), attempt: this.attempt }
+  }
+
+  more(): Extra {
+    this.extra ??= new Extra()
+    return this.extra
+  }
+
+  /** This object settles nothing any more; its handler is told through the signal. */
+  fence(reason: string): void {
+    this.state = FENCED
+    this.abort(reason)
+  }
+
+  abort(reason: string): void {
+    this.extra?.controller?.abort(new DOMException(reason, 'AbortError'))
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * Who runs next. Partitions whose marks moved and cursors that can go on stand in two queues; a drain
+ * takes them in turn, each cursor with a budget of records, and runs their handlers.
+ *
+ *   publish ─► wakePartition ─┐                       ┌─► cursor.pump(budget)
+ *   settle, retry, member ────┴─► queue ─► drain ─────┼─► cursor.pump(budget)
+ *                                          │          └─► …
+ *                                          └ time spent? ─► next turn of the event loop
+ *
+ * Concurrency: one thread, and drains never nest. A drain runs as a microtask after the code that woke
+ * it, so publish never runs a handler. All drains of one turn of the event loop share one time budget;
+ * when it is spent the rest waits for the next turn, behind timers and I/O. The clock is read every
+ * `#stride` records; the stride adapts to how long handlers take.
+ */
+import type { Clock } from '../model/clock.ts'
+import type { Cursor } from './cursor.ts'
+import { Deque } from './deque.ts'
+import type { Member } from './member.ts'
+import type { Partition } from './partition.ts'
+
+/** Milliseconds of handlers per turn of the event loop. */
+const TURN_BUDGET_MS = 5
+const LONGEST_STRIDE = 64
+/** Milliseconds between two looks at the clock that the stride aims for. */
+const AIM_MS = 0.5
+
+const RESOLVED = Promise.resolve()
+
+export class Dispatcher {
+  /** Monotonic milliseconds at the last look, fresh enough for deadlines. */
+  tick: number
+  /** The member whose handler was called last; see `handling`. */
+  lastCalled: Member | undefined
+  readonly #clock: Clock
+  readonly #cursors = new Deque<Cursor>()
+  readonly #partitions = new Deque<Partition>()
+  #draining = false
+  #scheduled = false
+  #entered = false
+  #turnOpen = false
+  #turnStart = 0
+  /** The budget of this turn is spent. */
+  #spent = false
+  #stride = 8
+  /** In flight, waiting publishers, retries due: what keeps the process alive and `idle()` waiting. */
+  #active = 0
+  #holding = false
+  #closed = false
+  #afterDrain: (() => void)[] = []
+  #whenIdle: (() => void)[] = []
+  #nextTurn: { promise: Promise<void>; resolve: () => void } | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.tick = clock.monotonic()
+  }
+
+  wakePartition(partition: Partition): void {
+    this.#partitions.push(partition)
+    if (!this.#scheduled && !this.#draining) this.schedule()
+  }
+
+  enqueue(cursor: Cursor): void {
+    this.#cursors.push(cursor)
+    if (!this.#scheduled && !this.#draining) this.schedule()
+  }
+
+  schedule(): void {
+    if (this.#scheduled || this.#entered || this.#draining || this.#spent || this.#closed) return
+    this.#scheduled = true
+    // A reaction costs a third of queueMicrotask, which makes an async resource each time.
+    void RESOLVED.then(this.#run)
+  }
+
+  /**
+   * Between `enter` and `leave` nothing is scheduled, and `leave` drains at once. For the reactions of
+   * handlers' promises: no user code is below them on the stack, and another microtask per record would
+   * cost more than the record itself.
+   */
+  enter(): void {
+    this.#entered = true
+  }
+
+  leave(): void {
+    this.#entered = false
+    this.#run()
+  }
+
+  activate(): void {
+    this.#active++
+  }
+
+  deactivate(): void {
+    if (--this.#active === 0) this.schedule()
+  }
+
+  /** The member whose handler is on the stack. */
+  get handling(): Member | undefined {
+    return this.#draining ? this.lastCalled : undefined
+  }
+
+  /** Whether this turn's budget is spent: who publishes in a loop should let the event loop turn. */
+  get spent(): boolean {
+    return this.#spent
+  }
+
+  /** Resolves in the next turn of the event loop. */
+  turn(): Promise<void> {
+    if (this.#nextTurn === undefined) {
+      let resolve: () => void = () => {}
+      const promise = new Promise<void>((done) => {
+        resolve = done
+      })
+      this.#nextTurn = { promise, resolve }
+      this.#openTurn()
+    }
+    return this.#nextTurn.promise
+  }
+
+  /** Runs once after the current drain, or soon: for notices that should be coalesced. */
+  afterDrain(callback: () => void): void {
+    this.#afterDrain.push(callback)
+    this.schedule()
+  }
+
+  /** Nothing deliverable, in flight, waiting or due. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#whenIdle.push(resolve)
+      this.schedule()
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#clock.hold(false)
+    this.#cursors.clear()
+    this.#partitions.clear()
+    this.#settleIdle()
+  }
+
+  readonly #run = (): void => {
+    this.#scheduled = false
+    if (this.#draining || this.#spent || this.#closed) return
+    this.#draining = true
+    try {
+      this.#drain()
+    } finally {
+      this.#draining = false
+    }
+    this.#after()
+  }
+
+  #drain(): void {
+    this.tick = this.#clock.monotonic()
+    this.#openTurn()
+    let since = 0
+    for (;;) {
+      const partition = this.#partitions.shift()
+      if (partition !== undefined) {
+        partition.wakeCursors()
+        continue
+      }
+      const cursor = this.#cursors.shift()
+      if (cursor === undefined) return
+      since += cursor.pump(this.#stride) + 1
+      if (since < this.#stride) continue
+      if (this.#look()) return
+      since = 0
+    }
+  }
+
+  /** Looks at the clock; whether the turn's budget is spent. */
+  #look(): boolean {
+    const now = this.#clock.monotonic()
+    const took = now - this.tick
+    this.tick = now
+    if (took > AIM_MS) this.#stride = Math.max(1, this.#stride >> 1)
+    else if (took < AIM_MS / 4) this.#stride = Math.min(LONGEST_STRIDE, this.#stride << 1)
+    if (now - this.#turnStart < TURN_BUDGET_MS) return false
+    this.#spent = true
+    return true
+  }
+
+  #openTurn(): void {
+    if (this.#turnOpen) return
+    this.#turnOpen = true
+    this.#turnStart = this.tick
+    this.#clock.nextTurn(this.#closeTurn)
+  }
+
+  readonly #closeTurn = (): void => {
+    this.#turnOpen = false
+    this.#spent = false
+    const waiting = this.#nextTurn
+    this.#nextTurn = undefined
+    waiting?.resolve()
+    if (this.#cursors.length > 0 || this.#partitions.length > 0 || this.#afterDrain.length > 0) this.#run()
+    else if (this.#whenIdle.length > 0) this.#after()
+  }
+
+  #after(): void {
+    if (this.#afterDrain.length > 0) {
+      const callbacks = this.#afterDrain
+      this.#afterDrain = []
+      for (const callback of callbacks) callback()
+    }
+    const hold = this.#active > 0
+    if (hold !== this.#holding && !this.#closed) {
+      this.#holding = hold
+      this.#clock.hold(hold)
+    }
+    if (this.#whenIdle.length > 0 && this.#isIdle()) this.#settleIdle()
+  }
+
+  #isIdle(): boolean {
+    return this.#active === 0 && this.#cursors.length === 0 && this.#partitions.length === 0
+  }
+
+  #settleIdle(): void {
+    const waiting = this.#whenIdle
+    this.#whenIdle = []
+    for (const resolve of waiting) resolve()
+  }
+}

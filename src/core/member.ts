@@ -1,0 +1,375 @@
+/**
+ * One subscription as the dispatcher sees it: a handler, its places, its credit. A member never gates
+ * and never orders; it only says whether it can take a record now.
+ */
+import { messageOf } from '../model/errors.ts'
+import type { MemberDescription } from '../model/views.ts'
+import type { BatchUnit } from './batch-unit.ts'
+import { MutableCounters } from './counters.ts'
+import type { Cursor } from './cursor.ts'
+import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
+import { Deque } from './deque.ts'
+import { Due } from './due-queue.ts'
+import type { Reader } from './reader.ts'
+import type { MemberSettings } from './settings.ts'
+import { Slot } from './slot.ts'
+
+/** Handlers measured: one in this many calls. A power of two. */
+const SAMPLE_EVERY = 64
+/** Stands for "as many as you like"; a small integer, so that the field stays one. */
+const UNLIMITED = 0x3fff_ffff
+
+class ExpiryDue extends Due {
+  readonly member: Member
+
+  constructor(member: Member) {
+    super()
+    this.member = member
+  }
+
+  override fire(): void {
+    this.member.expireDue()
+  }
+}
+
+export class Member {
+  readonly reader: Reader
+  readonly id: string
+  readonly settings: MemberSettings
+  /** Topics it subscribed to, by id. */
+  readonly topics: Set<string> = new Set()
+  readonly counters: MutableCounters = new MutableCounters()
+  readonly handler: (work: never) => unknown
+  /** Whether an automatic ack takes `false` for a nack: only from an object's `onMessage`. */
+  readonly falseNacks: boolean
+  /** Places in use, zombies not counted. */
+  busy: number = 0
+  /** Places it may use now: its concurrency, or 0 while paused, closed or held up by zombies. */
+  limit: number
+  credit: number
+  paused: boolean = false
+  /** Cursors it owns that wait for it to have room. */
+  readonly parked: Deque<Cursor> = new Deque()
+  closed: boolean = false
+  readonly #autoAck: boolean
+  #calls = 0
+  #head: Slot | null = null
+  #tail: Slot | null = null
+  readonly #pool: Slot[] = []
+  readonly #expiry: ExpiryDue
+  #whenIdle: (() => void)[] = []
+
+  constructor(
+    reader: Reader,
+    id: string,
+    settings: MemberSettings,
+    handler: (work: never) => unknown,
+    falseNacks: boolean,
+  ) {
+    this.reader = reader
+    this.id = id
+    this.settings = settings
+    this.handler = handler
+    this.falseNacks = falseNacks && settings.ack === 'auto'
+    this.#autoAck = settings.ack === 'auto'
+    this.limit = settings.concurrency
+    this.credit = settings.manualCredit ? 0 : UNLIMITED
+    this.#expiry = new ExpiryDue(this)
+  }
+
+  get free(): boolean {
+    return this.busy < this.limit && this.credit > 0
+  }
+
+  get inFlight(): number {
+    return this.busy
+  }
+
+  get weight(): number {
+    return this.settings.weight
+  }
+
+  get concurrency(): number {
+    return this.settings.concurrency
+  }
+
+  /** Runs the handler on one record. At-most-once records were settled before. */
+  invoke(record: DeliveryRecord): void {
+    this.busy++
+    this.#begin(record)
+    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.reader.ctx.clock.monotonic() : 0
+    let result: unknown
+    let pending: boolean
+    try {
+      result = (this.handler as (work: DeliveryRecord) => unknown)(record)
+      pending = isThenable(result)
+    } catch (error) {
+      if (sampledAt > 0) this.sample(sampledAt)
+      if (record.state === IN_FLIGHT) this.returned(record, true, error)
+      else this.reader.late(this, error)
+      this.busy--
+      return
+    }
+    if (pending) {
+      const slot = this.open(sampledAt)
+      slot.record = record
+      record.slot = slot
+      if (record.state !== IN_FLIGHT) slot.workSettled()
+      follow(result as PromiseLike<unknown>, slot)
+      return
+    }
+    if (sampledAt > 0) this.sample(sampledAt)
+    if (record.state === IN_FLIGHT) {
+      if (!this.#autoAck) {
+        const slot = this.open(0)
+        slot.record = record
+        slot.returned = true
+        record.slot = slot
+        return
+      }
+      this.returned(record, false, result)
+    }
+    this.busy--
+  }
+
+  #begin(record: DeliveryRecord): void {
+    this.reader.ctx.dispatcher.lastCalled = this
+    if (this.settings.manualCredit) this.credit--
+    record.state = IN_FLIGHT
+    record.member = this
+    this.counters.delivered++
+    this.reader.counters.delivered++
+    if (record.extra !== null && record.extra.redelivered) {
+      this.counters.redelivered++
+      this.reader.counters.redelivered++
+    }
+  }
+
+  /** Runs the handler on a batch: one place, one timeout. */
+  invokeBatch(batch: BatchUnit): void {
+    const records = batch.deliveries as DeliveryRecord[]
+    this.busy++
+    const slot = this.open(this.reader.ctx.clock.monotonic())
+    slot.batch = batch
+    batch.slot = slot
+    for (const record of records) {
+      this.#begin(record)
+      record.slot = slot
+    }
+    let result: unknown
+    let pending: boolean
+    try {
+      result = (this.handler as (work: BatchUnit) => unknown)(batch)
+      pending = isThenable(result)
+    } catch (error) {
+      slot.finish(true, error)
+      return
+    }
+    if (pending) follow(result as PromiseLike<unknown>, slot)
+    else slot.finish(false, result)
+  }
+
+  /** The handler of an unsettled record returned. Manual acks leave a success open. */
+  returned(record: DeliveryRecord, failed: boolean, outcome: unknown): void {
+    const failure = this.#failure(failed, outcome)
+    if (failure !== undefined || this.#autoAck) this.reader.settle.conclude(record, failure)
+  }
+
+  batchReturned(batch: BatchUnit, failed: boolean, outcome: unknown): void {
+    if (failed) batch.failed(outcome)
+    else {
+      const failure = this.#failure(false, outcome)
+      if (failure !== undefined) batch.nack({ reason: failure })
+      else if (this.#autoAck) batch.ack()
+    }
+  }
+
+  #failure(failed: boolean, outcome: unknown): string | undefined {
+    if (failed) return messageOf(outcome)
+    return outcome === false && this.falseNacks ? 'the subscriber answered false' : undefined
+  }
+
+  /** Takes a slot for work that outlives its call, with a deadline. */
+  open(sampledAt: number): Slot {
+    const slot = this.#pool.pop() ?? new Slot(this)
+    const dispatcher = this.reader.ctx.dispatcher
+    slot.sampledAt = sampledAt
+    slot.deadlineAt = dispatcher.tick + this.settings.ackTimeoutMs
+    dispatcher.activate()
+    this.#link(slot, this.#tail)
+    if (this.#expiry.heapIndex < 0) this.reader.ctx.due.schedule(this.#expiry, slot.deadlineAt)
+    return slot
+  }
+
+  /** The slot's work is settled and its handler back: the place is free. */
+  release(slot: Slot): void {
+    this.#unlink(slot)
+    this.#recycle(slot)
+    this.busy--
+    this.#freed()
+  }
+
+  zombieReturned(slot: Slot): void {
+    this.#recycle(slot)
+    this.counters.zombies--
+    this.reader.counters.zombies--
+    this.#relimit()
+    this.#freed()
+  }
+
+  #recycle(slot: Slot): void {
+    slot.record = null
+    slot.batch = null
+    slot.settled = false
+    slot.returned = false
+    slot.zombie = false
+    this.#pool.push(slot)
+  }
+
+  /** Puts the deadline of a record's slot at `ms` from now. */
+  extend(slot: Slot, ms: number): void {
+    const { clock, due } = this.reader.ctx
+    slot.deadlineAt = clock.monotonic() + ms
+    this.#unlink(slot)
+    let before = this.#tail
+    while (before !== null && before.deadlineAt > slot.deadlineAt) before = before.previous
+    this.#link(slot, before)
+    due.schedule(this.#expiry, (this.#head as Slot).deadlineAt)
+  }
+
+  expireDue(): void {
+    const now = this.reader.ctx.clock.monotonic()
+    while (this.#head !== null && this.#head.deadlineAt <= now) this.#expire(this.#head)
+    if (this.#head !== null) this.reader.ctx.due.schedule(this.#expiry, this.#head.deadlineAt)
+  }
+
+  #expire(slot: Slot): void {
+    this.#unlink(slot)
+    this.busy--
+    slot.zombie = !slot.returned
+    const { record, batch } = slot
+    if (slot.zombie) {
+      this.counters.zombies++
+      this.reader.counters.zombies++
+      this.#relimit()
+      const first = record ?? (batch?.deliveries[0] as DeliveryRecord | undefined)
+      if (this.limit === 0 && !this.closed && !this.paused && first !== undefined)
+        this.reader.zombiesStalled(first.cursor)
+    }
+    if (batch !== null) for (const each of batch.deliveries) this.#expireRecord(each as DeliveryRecord)
+    else if (record !== null) this.#expireRecord(record)
+    if (!slot.settled) {
+      slot.settled = true
+      this.reader.ctx.dispatcher.deactivate()
+    }
+    if (!slot.zombie) this.#recycle(slot)
+    this.#freed()
+  }
+
+  #expireRecord(record: DeliveryRecord): void {
+    if (record.state === IN_FLIGHT) this.reader.settle.expire(record)
+  }
+
+  /** Gives back everything in hand: `close` and the break of a stream. Attempts do not count. */
+  releaseAll(): void {
+    for (let slot = this.#head; slot !== null; slot = this.#head) {
+      this.#unlink(slot)
+      this.busy--
+      slot.zombie = !slot.returned
+      const records = slot.batch !== null ? slot.batch.deliveries : slot.record !== null ? [slot.record] : []
+      for (const record of records as DeliveryRecord[]) {
+        if (record.state === IN_FLIGHT) this.reader.settle.release(record)
+      }
+      if (!slot.settled) {
+        slot.settled = true
+        this.reader.ctx.dispatcher.deactivate()
+      }
+      if (slot.zombie) {
+        this.counters.zombies++
+        this.reader.counters.zombies++
+      } else this.#recycle(slot)
+    }
+    this.#freed()
+  }
+
+  pause(on: boolean): void {
+    this.paused = on
+    this.#relimit()
+    if (!on) this.reader.memberFreed(this)
+  }
+
+  request(permits: number): void {
+    this.credit = Math.min(this.credit + permits, UNLIMITED)
+    this.reader.memberFreed(this)
+  }
+
+  stop(): void {
+    this.closed = true
+    this.#relimit()
+  }
+
+  /** Resolves when nothing is in its hands. */
+  whenIdle(): Promise<void> {
+    return this.busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
+  sample(since: number): void {
+    this.reader.handleLatency.record(this.reader.ctx.clock.monotonic() - since)
+  }
+
+  describe(): MemberDescription {
+    return {
+      id: this.id,
+      inFlight: this.busy,
+      zombies: this.counters.zombies,
+      paused: this.paused,
+      counters: this.counters.snapshot(),
+    }
+  }
+
+  #relimit(): void {
+    const held = this.counters.zombies >= this.settings.concurrency
+    this.limit = this.paused || this.closed || held ? 0 : this.settings.concurrency
+  }
+
+  #freed(): void {
+    if (this.busy === 0 && this.#whenIdle.length > 0) {
+      const waiting = this.#whenIdle
+      this.#whenIdle = []
+      for (const resolve of waiting) resolve()
+    }
+    this.reader.memberFreed(this)
+  }
+
+  #link(slot: Slot, before: Slot | null): void {
+    const after = before === null ? this.#head : before.next
+    slot.previous = before
+    slot.next = after
+    if (before === null) this.#head = slot
+    else before.next = slot
+    if (after === null) this.#tail = slot
+    else after.previous = slot
+  }
+
+  #unlink(slot: Slot): void {
+    if (slot.previous === null) this.#head = slot.next
+    else slot.previous.next = slot.next
+    if (slot.next === null) this.#tail = slot.previous
+    else slot.next.previous = slot.previous
+    slot.previous = null
+    slot.next = null
+  }
+}
+
+/** Written for what handlers answer most: undefined, then promises. */
+function isThenable(result: unknown): boolean {
+  return (
+    typeof result === 'object' && result !== null && typeof (result as { then?: unknown }).then === 'function'
+  )
+}
+
+/** Native promises call back once; anything else that has a `then` is adopted by one. */
+function follow(result: PromiseLike<unknown>, slot: Slot): void {
+  const promise = result instanceof Promise ? result : Promise.resolve(result)
+  promise.then(slot.onResolved, slot.onRejected)
+}

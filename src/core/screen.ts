@@ -1,0 +1,26 @@
+/**
+ * What stands between a row and a handler: a redriven copy is for the reader that failed, and rows that
+ * came from foreign bytes are decoded and validated here, where a failure is one record's and no jam.
+ */
+import { PoisonValue } from '../log/contract.ts'
+import type { Columns } from '../model/batch.ts'
+import { messageOf } from '../model/errors.ts'
+import { REDRIVE_READER_HEADER } from './dead-letter.ts'
+import type { Reader } from './reader.ts'
+import type { Topic } from './topic.ts'
+
+/** Undefined: hand it out. `not-ours`: pass by. Anything else is why it goes to the dead letters. */
+export function screen(reader: Reader, topic: Topic, columns: Columns, row: number): string | undefined {
+  const headers = columns.headersAt(row)
+  if (
+    headers !== null &&
+    headers.has(REDRIVE_READER_HEADER) &&
+    headers.get(REDRIVE_READER_HEADER) !== reader.key
+  ) {
+    return 'not-ours'
+  }
+  if (!columns.foreign) return undefined
+  const value = columns.values[row]
+  if (value instanceof PoisonValue) return `cannot be decoded: ${messageOf(value.cause)}`
+  return topic.schemaFailure(value)
+}

@@ -1,0 +1,286 @@
+/**
+ * From the options a caller wrote to settings without holes: defaults filled in, everything checked.
+ * Settings of a reader are fixed by its first member; `assertSame` holds later ones to them.
+ */
+import { OdradekError } from '../model/errors.ts'
+import {
+  DEFAULT_ACK_TIMEOUT_MS,
+  DEFAULT_GRACE_MS,
+  DEFAULT_RETRY_ATTEMPTS,
+  DEFAULT_RETRY_DELAY_MS,
+  DEFAULT_RETRY_MAX_DELAY_MS,
+} from '../model/limits.ts'
+import type {
+  AckMode,
+  Assignment,
+  BatchSubscribeOptions,
+  DeliveryStrategy,
+  Guarantee,
+  Order,
+  Overflow,
+  StartPosition,
+  StrategyName,
+  SubscribeOptions,
+} from '../model/options.ts'
+import { checkName } from './names.ts'
+
+export interface RetrySettings {
+  readonly attempts: number
+  readonly delayMs: number
+  readonly maxDelayMs: number
+  readonly jitter: number
+}
+
+export interface ReaderSettings {
+  readonly from: StartPosition
+  readonly overflow: Overflow
+  readonly maxLagRecords: number
+  readonly maxLagBytes: number
+  readonly guarantee: Guarantee
+  readonly order: Order
+  readonly retry: RetrySettings
+  /** `undefined`: the default name of each topic. */
+  readonly deadLetter: string | false | undefined
+  readonly assignment: Assignment
+  readonly strategy: StrategyName | DeliveryStrategy
+  readonly graceMs: number
+}
+
+export interface BatchSettings {
+  readonly records: number
+  readonly maxWaitMs: number
+}
+
+export interface MemberSettings {
+  readonly id: string | undefined
+  readonly ack: AckMode
+  readonly ackTimeoutMs: number
+  readonly concurrency: number
+  readonly manualCredit: boolean
+  readonly weight: number
+  readonly batch: BatchSettings | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+type Options = SubscribeOptions & Partial<Pick<BatchSubscribeOptions, 'batch'>>
+
+const OPTION_NAMES = new Set<string>([
+  'group',
+  'id',
+  'from',
+  'overflow',
+  'maxLag',
+  'guarantee',
+  'order',
+  'retry',
+  'deadLetter',
+  'assignment',
+  'strategy',
+  'graceMs',
+  'ack',
+  'ackTimeoutMs',
+  'concurrency',
+  'credit',
+  'weight',
+  'signal',
+  'batch',
+])
+
+export function memberSettings(options: Options): MemberSettings {
+  checkOptionNames(options)
+  if (options.id !== undefined) checkName('id', options.id)
+  if (options.group !== undefined) checkName('group', options.group)
+  const batch = options.batch
+  return {
+    id: options.id,
+    ack: oneOf('ack', options.ack, ['auto', 'manual'], 'auto'),
+    ackTimeoutMs: positive('ackTimeoutMs', options.ackTimeoutMs, DEFAULT_ACK_TIMEOUT_MS),
+    concurrency: count('concurrency', options.concurrency, 1),
+    manualCredit: oneOf('credit', options.credit, ['auto', 'manual'], 'auto') === 'manual',
+    weight: positive('weight', options.weight, 1),
+    batch:
+      batch === undefined
+        ? undefined
+        : typeof batch === 'number'
+          ? { records: count('batch', batch, 1), maxWaitMs: 0 }
+          : {
+              records: count('batch.records', batch.records, 1),
+              maxWaitMs: nonNegative('batch.maxWaitMs', batch.maxWaitMs, 0),
+            },
+    signal: options.signal,
+  }
+}
+
+export function readerSettings(options: Options): ReaderSettings {
+  const named = options.group !== undefined || options.id !== undefined
+  const group = options.group !== undefined
+  if (!group && (options.assignment !== undefined || options.strategy !== undefined)) {
+    throw invalid('assignment and strategy belong to groups; name one with `group`')
+  }
+  const overflow = oneOf(
+    'overflow',
+    options.overflow,
+    ['wait', 'reject', 'drop-oldest', 'drop-newest'],
+    named ? 'wait' : 'drop-oldest',
+  )
+  if (!named && overflow !== 'drop-oldest') {
+    throw invalid(
+      `overflow "${overflow}" needs an id or a group: a reader without a name never holds the log`,
+    )
+  }
+  const gating = overflow === 'wait' || overflow === 'reject'
+  if (gating && options.maxLag !== undefined) {
+    throw invalid(
+      `maxLag is for drop-oldest and drop-newest; with "${overflow}" retention alone bounds the lag`,
+    )
+  }
+  const assignment = oneOf(
+    'assignment',
+    options.assignment,
+    ['shared', 'range', 'round-robin', 'sticky'],
+    'shared',
+  )
+  if (assignment !== 'shared' && options.strategy !== undefined) {
+    throw invalid(`strategy is for shared groups; "${assignment}" assigns whole partitions`)
+  }
+  const guarantee = oneOf('guarantee', options.guarantee, ['at-least-once', 'at-most-once'], 'at-least-once')
+  if (guarantee === 'at-most-once' && (options.ack === 'manual' || options.retry || options.deadLetter)) {
+    throw invalid('at-most-once commits before the handler runs: it has no ack, retry or deadLetter')
+  }
+  const parallel = (options.concurrency ?? 1) > 1
+  const whole = assignment !== 'shared' || (!group && !parallel)
+  if (options.deadLetter !== undefined && options.deadLetter !== false) {
+    checkName('deadLetter', options.deadLetter)
+  }
+  checkFrom(options.from)
+  return {
+    from: options.from ?? 'latest',
+    overflow,
+    maxLagRecords: count('maxLag.records', options.maxLag?.records, Number.POSITIVE_INFINITY),
+    maxLagBytes: positive('maxLag.bytes', options.maxLag?.bytes, Number.POSITIVE_INFINITY),
+    guarantee,
+    order: oneOf('order', options.order, ['partition', 'key', 'none'], whole ? 'partition' : 'key'),
+    retry: retrySettings(options.retry),
+    deadLetter: options.deadLetter,
+    assignment,
+    strategy: options.strategy ?? 'round-robin',
+    graceMs: nonNegative('graceMs', options.graceMs, DEFAULT_GRACE_MS),
+  }
+}
+
+function retrySettings(retry: SubscribeOptions['retry']): RetrySettings {
+  const delayMs = nonNegative('retry.delayMs', retry?.delayMs, DEFAULT_RETRY_DELAY_MS)
+  const jitter = nonNegative('retry.jitter', retry?.jitter, 0.2)
+  if (jitter > 1) throw invalid(`retry.jitter is a share from 0 to 1, got ${jitter}`)
+  return {
+    attempts: count('retry.attempts', retry?.attempts, DEFAULT_RETRY_ATTEMPTS),
+    delayMs,
+    maxDelayMs: nonNegative(
+      'retry.maxDelayMs',
+      retry?.maxDelayMs,
+      Math.max(delayMs, DEFAULT_RETRY_MAX_DELAY_MS),
+    ),
+    jitter,
+  }
+}
+
+/** Later members of a group omit what belongs to the reader, or say the same. */
+export function assertSame(group: string, fixed: ReaderSettings, options: Options): void {
+  const wanted = readerSettings({ ...options, order: options.order ?? fixed.order })
+  const differ = (name: string, given: unknown, mine: unknown, theirs: unknown): void => {
+    if (given === undefined || JSON.stringify(mine) === JSON.stringify(theirs)) return
+    throw new OdradekError(
+      'INCONSISTENT_GROUP',
+      `group "${group}" was opened with ${name} ${JSON.stringify(theirs)}; this member asks for ${JSON.stringify(mine)}. ` +
+        'Omit it, match it, or use another group',
+    )
+  }
+  differ('overflow', options.overflow, wanted.overflow, fixed.overflow)
+  differ('maxLag.records', options.maxLag?.records, wanted.maxLagRecords, fixed.maxLagRecords)
+  differ('maxLag.bytes', options.maxLag?.bytes, wanted.maxLagBytes, fixed.maxLagBytes)
+  differ('guarantee', options.guarantee, wanted.guarantee, fixed.guarantee)
+  differ('order', options.order, wanted.order, fixed.order)
+  differ('retry', options.retry, wanted.retry, fixed.retry)
+  differ('deadLetter', options.deadLetter, wanted.deadLetter, fixed.deadLetter)
+  differ('assignment', options.assignment, wanted.assignment, fixed.assignment)
+  differ('graceMs', options.graceMs, wanted.graceMs, fixed.graceMs)
+  differ('from', options.from, wanted.from, fixed.from)
+  if (options.strategy !== undefined && options.strategy !== fixed.strategy) {
+    differ('strategy', options.strategy, nameOf(options.strategy), nameOf(fixed.strategy))
+    throw new OdradekError('INCONSISTENT_GROUP', `group "${group}" was opened with another strategy object`)
+  }
+}
+
+function nameOf(strategy: StrategyName | DeliveryStrategy): string {
+  return typeof strategy === 'string' ? strategy : 'a custom strategy'
+}
+
+/** Checks the shape only; whether offsets exist is the reader's to say. */
+export function checkFrom(from: unknown): void {
+  if (from === undefined || from === 'earliest' || from === 'latest') return
+  if (from instanceof Date) {
+    if (Number.isNaN(from.getTime())) throw invalid('the date to start from is not a valid one')
+    return
+  }
+  if (typeof from === 'number') {
+    checkOffset(from)
+    return
+  }
+  if (typeof from === 'object' && from !== null) {
+    for (const [partition, offset] of Object.entries(from)) {
+      if (!/^\d+$/.test(partition)) throw invalid(`"${partition}" is not a partition number`)
+      checkOffset(offset)
+    }
+    return
+  }
+  throw invalid(
+    `a position is 'earliest', 'latest', a Date, an offset or { partition: offset }, got ${String(from)}`,
+  )
+}
+
+function checkOffset(offset: unknown): void {
+  if (typeof offset !== 'number' || !Number.isInteger(offset)) {
+    throw invalid(`an offset is a whole number, got ${String(offset)}`)
+  }
+}
+
+function checkOptionNames(options: object): void {
+  if (typeof options !== 'object' || options === null) throw invalid('options must be an object')
+  for (const name of Object.keys(options)) {
+    if (!OPTION_NAMES.has(name)) throw invalid(`unknown option "${name}"`)
+  }
+}
+
+export function oneOf<T extends string>(
+  name: string,
+  value: T | undefined,
+  allowed: readonly T[],
+  otherwise: T,
+): T {
+  if (value === undefined) return otherwise
+  if (allowed.includes(value)) return value
+  throw invalid(`${name} is one of ${allowed.join(', ')}; got ${String(value)}`)
+}
+
+/** A whole number from 1 on; Infinity only as the default. */
+export function count(name: string, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw invalid(`${name} is a whole number from 1 on; got ${String(value)}`)
+}
+
+export function positive(name: string, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise
+  if (typeof value === 'number' && value > 0) return value
+  throw invalid(`${name} is a number above 0; got ${String(value)}`)
+}
+
+export function nonNegative(name: string, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise
+  if (typeof value === 'number' && value >= 0) return value
+  throw invalid(`${name} is a number from 0 on; got ${String(value)}`)
+}
+
+export function invalid(message: string): OdradekError {
+  return new OdradekError('INVALID_ARGUMENT', message)
+}

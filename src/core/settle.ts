@@ -1,0 +1,235 @@
+/**
+ * How deliveries end. Each of these takes a delivery that is in flight, changes its state once, and
+ * leaves window, counters, slot and cursor in agreement. User code never runs in here.
+ *
+ * A record that comes back (nack, expiry, release) gets a successor object in the same place of the
+ * window; the old object is fenced.
+ */
+import { MAX_NACK_DELAY_MS } from '../model/limits.ts'
+import { backoffMs } from './backoff.ts'
+import type { CoreContext } from './context.ts'
+import { DEAD, DeliveryRecord, HELD, READY, RETRY, SETTLED } from './delivery.ts'
+import { Due } from './due-queue.ts'
+import type { Reader } from './reader.ts'
+
+class RetryDue extends Due {
+  readonly record: DeliveryRecord
+
+  constructor(record: DeliveryRecord) {
+    super()
+    this.record = record
+  }
+
+  override fire(): void {
+    const { record } = this
+    record.more().due = null
+    record.cursor.reader.ctx.dispatcher.deactivate()
+    record.cursor.retryIsDue(record)
+  }
+}
+
+export class Settle {
+  readonly #reader: Reader
+  readonly #ctx: CoreContext
+
+  constructor(reader: Reader) {
+    this.#reader = reader
+    this.#ctx = reader.ctx
+  }
+
+  ack(record: DeliveryRecord): boolean {
+    if (this.#reader.atMostOnce) return false
+    record.cursor.ends(record)
+    record.state = SETTLED
+    this.#reader.counters.acked++
+    if (record.member !== null) record.member.counters.acked++
+    record.cursor.leave(record)
+    this.#endWork(record)
+    return true
+  }
+
+  nack(record: DeliveryRecord, reason: string, delayMs: number | undefined): boolean {
+    const reader = this.#reader
+    if (reader.atMostOnce) return false
+    reader.counters.nacked++
+    if (record.member !== null) record.member.counters.nacked++
+    const { retry } = reader.settings
+    if (record.attempt >= retry.attempts) this.#fail(record, reason)
+    else {
+      const wait =
+        delayMs === undefined
+          ? backoffMs(record.attempt, retry, this.#ctx.random)
+          : Math.min(Math.max(delayMs, 0), MAX_NACK_DELAY_MS)
+      this.#comeBack(record, record.attempt + 1, wait, 'nacked')
+    }
+    this.#endWork(record)
+    return true
+  }
+
+  /** Done (`failure` undefined) or failed, as the reader's guarantee understands it. */
+  conclude(record: DeliveryRecord, failure?: string, delayMs?: number): boolean {
+    if (this.#reader.atMostOnce) {
+      this.#finish(record, failure)
+      return true
+    }
+    return failure === undefined ? this.ack(record) : this.nack(record, failure, delayMs)
+  }
+
+  /** To the dead letters, whatever the attempt. */
+  reject(record: DeliveryRecord, reason: string): boolean {
+    if (this.#reader.atMostOnce) return false
+    this.#fail(record, reason)
+    this.#endWork(record)
+    return true
+  }
+
+  /** The deadline passed. The slot is the member's to free. */
+  expire(record: DeliveryRecord): void {
+    const reader = this.#reader
+    reader.counters.expired++
+    if (record.member !== null) record.member.counters.expired++
+    const reason = `not settled within ${record.member?.settings.ackTimeoutMs} ms`
+    if (reader.atMostOnce) this.#drop(record, reason)
+    else if (record.attempt >= reader.settings.retry.attempts) {
+      this.#fail(record, reason)
+      record.abort(reason)
+    } else {
+      const successor = this.#comeBack(record, record.attempt + 1, 0, reason)
+      if (successor !== undefined) successor.more().avoid = record.member
+    }
+  }
+
+  /** Goes back as if it had not been handed out; only `redelivered` tells. The slot is the caller's. */
+  release(record: DeliveryRecord): void {
+    if (this.#reader.atMostOnce) this.#drop(record, 'its subscription ended')
+    else this.#comeBack(record, record.attempt, 0, 'its subscription ended')
+  }
+
+  extend(record: DeliveryRecord, ms: number): boolean {
+    if (record.slot === null || !(ms > 0)) return false
+    record.member?.extend(record.slot, ms)
+    return true
+  }
+
+  /** At-most-once: the commit came first, so the outcome only counts. */
+  #finish(record: DeliveryRecord, failure: string | undefined): void {
+    record.cursor.ends(record)
+    record.state = SETTLED
+    if (failure === undefined) {
+      this.#reader.counters.acked++
+      if (record.member !== null) record.member.counters.acked++
+    } else this.#skipped(record, failure)
+    record.cursor.leave(record)
+    this.#endWork(record)
+  }
+
+  /** A record that must not reach a handler: it is dead on arrival. */
+  failUnseen(record: DeliveryRecord, reason: string): void {
+    if (this.#reader.atMostOnce) this.#finish(record, reason)
+    else this.#fail(record, reason)
+  }
+
+  #drop(record: DeliveryRecord, reason: string): void {
+    record.cursor.ends(record)
+    record.fence(reason)
+    this.#skipped(record, reason)
+    record.cursor.leave(record)
+  }
+
+  #endWork(record: DeliveryRecord): void {
+    const { slot } = record
+    if (slot === null) return
+    if (slot.batch !== null) slot.batch.recordSettled()
+    else slot.workSettled()
+  }
+
+  /** Another delivery, now or after `delayMs`. Undefined when overflow has passed it meanwhile. */
+  #comeBack(
+    record: DeliveryRecord,
+    attempts: number,
+    delayMs: number,
+    reason: string,
+  ): DeliveryRecord | undefined {
+    const { cursor } = record
+    cursor.ends(record)
+    record.fence(reason)
+    const successor = new DeliveryRecord(cursor, record.columns, record.row, attempts)
+    const more = successor.more()
+    more.redelivered = true
+    cursor.succeed(record, successor)
+    if (cursor.passedBy(successor)) return undefined
+    if (cursor.isHeldBack(successor)) successor.state = HELD
+    else if (delayMs > 0) {
+      successor.state = RETRY
+      more.due = new RetryDue(successor)
+      cursor.retrying++
+      this.#ctx.dispatcher.activate()
+      this.#ctx.due.schedule(more.due, this.#ctx.clock.monotonic() + delayMs)
+    } else {
+      successor.state = READY
+      cursor.becomesReady(successor)
+    }
+    return successor
+  }
+
+  /** Cancels what is due for a record that leaves the window otherwise. */
+  cancelRetry(record: DeliveryRecord): void {
+    const due = record.extra?.due ?? null
+    if (due === null) return
+    this.#ctx.due.cancel(due)
+    record.more().due = null
+    record.cursor.retrying--
+    this.#ctx.dispatcher.deactivate()
+  }
+
+  /** Failed for good: the dead letter is appended before the record settles. */
+  #fail(record: DeliveryRecord, reason: string): void {
+    const { cursor } = record
+    cursor.ends(record)
+    const target = this.#reader.deadLetterName(cursor.partition.topic)
+    if (target === undefined) {
+      record.state = SETTLED
+      this.#skipped(record, reason)
+      cursor.leave(record)
+      return
+    }
+    record.state = DEAD
+    this.#ctx.dispatcher.activate()
+    this.#reader.deadLetters.send(record, target, reason, () => {
+      this.#ctx.dispatcher.deactivate()
+      if (record.state !== DEAD) return
+      record.state = SETTLED
+      this.#reader.counters.deadLettered++
+      if (record.member !== null) record.member.counters.deadLettered++
+      this.#raise(record, reason, target)
+      cursor.leave(record)
+      this.#ctx.dispatcher.schedule()
+    })
+  }
+
+  #skipped(record: DeliveryRecord, reason: string): void {
+    this.#reader.counters.skipped++
+    if (record.member !== null) record.member.counters.skipped++
+    this.#raise(record, reason, null)
+  }
+
+  #raise(record: DeliveryRecord, reason: string, deadLetterTopic: string | null): void {
+    this.#ctx.events.raise('deadLetter', {
+      topic: record.topic,
+      partition: record.partition,
+      offset: record.offset,
+      reader: this.#reader.name,
+      attempts: record.attempt,
+      reason,
+      deadLetterTopic,
+    })
+  }
+
+  /** A replay or a rebalance: what is in flight settles nothing any more. */
+  fence(record: DeliveryRecord, reason: string): void {
+    this.cancelRetry(record)
+    record.cursor.ends(record)
+    record.fence(reason)
+    this.#endWork(record)
+  }
+}

@@ -1,0 +1,108 @@
+/** From the options of a topic to settings without holes, everything checked. */
+
+import type { RetentionLimits } from '../log/contract.ts'
+import { OdradekError } from '../model/errors.ts'
+import {
+  DEFAULT_MAX_WAITING,
+  DEFAULT_MAX_WAITING_BYTES,
+  DEFAULT_PUBLISH_TIMEOUT_MS,
+  DEFAULT_RETENTION_BYTES,
+  DEFAULT_RETENTION_RECORDS,
+  MAX_PARTITIONS,
+} from '../model/limits.ts'
+import type { Retention, TopicOptions } from '../model/options.ts'
+import type { StandardSchemaV1 } from '../model/standard-schema.ts'
+import { defaultCodec, type ValueCodec } from '../model/value-codec.ts'
+import { count, invalid, positive } from './settings.ts'
+
+export interface TopicSettings {
+  readonly partitions: number
+  readonly retention: RetentionLimits
+  readonly schema: StandardSchemaV1 | null
+  readonly dedupe: { readonly windowMs: number; readonly records: number } | null
+  readonly codec: ValueCodec
+  readonly sizeOf: ((value: unknown) => number) | null
+  readonly maxWaiting: { readonly records: number; readonly bytes: number }
+  readonly publishTimeoutMs: number
+}
+
+const OPTION_NAMES = new Set([
+  'partitions',
+  'retention',
+  'schema',
+  'dedupe',
+  'codec',
+  'sizeOf',
+  'maxWaiting',
+  'publishTimeoutMs',
+])
+
+export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
+  for (const name of Object.keys(options)) {
+    if (!OPTION_NAMES.has(name)) throw invalid(`unknown topic option "${name}"`)
+  }
+  const { dedupe } = options
+  return {
+    partitions: partitionCount(options.partitions ?? 1),
+    retention: retentionLimits(options.retention),
+    schema: (options.schema as StandardSchemaV1 | undefined) ?? null,
+    dedupe:
+      dedupe === undefined || dedupe === false
+        ? null
+        : {
+            windowMs: positive('dedupe.windowMs', dedupe === true ? undefined : dedupe.windowMs, 120_000),
+            records: count('dedupe.records', dedupe === true ? undefined : dedupe.records, 100_000),
+          },
+    codec: options.codec ?? defaultCodec,
+    sizeOf: (options.sizeOf as ((value: unknown) => number) | undefined) ?? null,
+    maxWaiting: {
+      records: count('maxWaiting.records', options.maxWaiting?.records, DEFAULT_MAX_WAITING),
+      bytes: positive('maxWaiting.bytes', options.maxWaiting?.bytes, DEFAULT_MAX_WAITING_BYTES),
+    },
+    publishTimeoutMs: positive('publishTimeoutMs', options.publishTimeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS),
+  }
+}
+
+export function retentionLimits(
+  retention: Retention | undefined,
+  current?: RetentionLimits,
+): RetentionLimits {
+  return {
+    records: count('retention.records', retention?.records, current?.records ?? DEFAULT_RETENTION_RECORDS),
+    bytes: positive('retention.bytes', retention?.bytes, current?.bytes ?? DEFAULT_RETENTION_BYTES),
+    ageMs: positive('retention.ageMs', retention?.ageMs, current?.ageMs ?? Number.POSITIVE_INFINITY),
+  }
+}
+
+export function partitionCount(partitions: number): number {
+  const checked = count('partitions', partitions, 1)
+  if (checked > MAX_PARTITIONS)
+    throw invalid(`a topic has at most ${MAX_PARTITIONS} partitions; got ${checked}`)
+  return checked
+}
+
+/** Creating a topic again is a no-op when it asks for the same. */
+export function assertSameTopic(
+  name: string,
+  existing: TopicSettings,
+  partitions: number,
+  wanted: TopicSettings,
+): void {
+  const differs = (what: string): OdradekError =>
+    new OdradekError(
+      'TOPIC_EXISTS',
+      `topic "${name}" exists with other ${what}; omit it, match it, or use alterTopic`,
+    )
+  if (partitions !== wanted.partitions) throw differs('partitions')
+  for (const part of ['retention', 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const) {
+    if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)
+  }
+  for (const part of ['schema', 'codec', 'sizeOf'] as const) {
+    if (existing[part] !== wanted[part]) throw differs(part)
+  }
+}
+
+/** JSON has no Infinity, so numbers are spelled out. */
+function stable(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) => (typeof each === 'number' ? String(each) : each))
+}

@@ -1,0 +1,295 @@
+/**
+ * The topics of a broker by name: creating, changing, deleting, and what is remembered of them in `Meta`.
+ * One name is created once, however many ask at the same time. A deleted topic never comes back: one of
+ * the same name has a new id and starts at 0.
+ */
+import type { Engine } from '../log/contract.ts'
+import { OdradekError } from '../model/errors.ts'
+import type { TopicChanges, TopicOptions } from '../model/options.ts'
+import type { CoreContext, TopicPort } from './context.ts'
+import { DLQ_PREFIX } from './dead-letter.ts'
+import { Due } from './due-queue.ts'
+import { checkTopicName, collisionKey } from './names.ts'
+import { Partition } from './partition.ts'
+import { Topic } from './topic.ts'
+import {
+  assertSameTopic,
+  partitionCount,
+  retentionLimits,
+  type TopicSettings,
+  topicSettings,
+} from './topic-settings.ts'
+
+const META_PREFIX = 'topic/'
+/** How often age is looked at: this share of the age, within these bounds. */
+const AGE_CHECK_SHARE = 0.1
+const AGE_CHECK_MIN_MS = 10
+const AGE_CHECK_MAX_MS = 60_000
+
+/** What the layer above does when topics come, grow and go. */
+export interface TopicHooks {
+  created(topic: Topic): void
+  grown(topic: Topic): void
+  /** Before its logs are closed: subscriptions end. */
+  deleted(topic: Topic, error: OdradekError): void
+  /** Records that failed for good go there from now on. */
+  receivesDeadLetters(topic: Topic): void
+}
+
+interface StoredTopic {
+  readonly name: string
+  readonly partitions: number
+  readonly retention: { readonly records: number; readonly bytes: number; readonly ageMs: number | null }
+  readonly deadLetter: boolean
+}
+
+class AgeDue extends Due {
+  readonly #ctx: CoreContext
+  readonly #topic: Topic
+
+  constructor(ctx: CoreContext, topic: Topic) {
+    super()
+    this.#ctx = ctx
+    this.#topic = topic
+  }
+
+  arm(): void {
+    const { ageMs } = this.#topic.retention
+    if (ageMs === Number.POSITIVE_INFINITY) return
+    const everyMs = Math.min(Math.max(ageMs * AGE_CHECK_SHARE, AGE_CHECK_MIN_MS), AGE_CHECK_MAX_MS)
+    this.#ctx.due.schedule(this, this.#ctx.clock.monotonic() + everyMs)
+  }
+
+  override fire(): void {
+    this.#topic.expire()
+    this.arm()
+  }
+}
+
+export class Topics implements TopicPort {
+  readonly #engine: Engine
+  readonly #byName = new Map<string, Topic>()
+  /** Names that differ only in `.` and `_` would collide in metrics, as in Kafka. */
+  readonly #byCollision = new Map<string, string>()
+  readonly #creating = new Map<string, Promise<Topic>>()
+  readonly #ages = new Map<Topic, AgeDue>()
+  #ctx: CoreContext | undefined
+  #hooks: TopicHooks | undefined
+  #ended: OdradekError | undefined
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+  }
+
+  /** Ties the knot: the context has the topics, the topics need the context. */
+  bind(ctx: CoreContext, hooks: TopicHooks): void {
+    this.#ctx = ctx
+    this.#hooks = hooks
+  }
+
+  get(name: string): Topic | undefined {
+    return this.#byName.get(name)
+  }
+
+  require(name: string): Topic {
+    const topic = this.#byName.get(name)
+    if (topic !== undefined) return topic
+    throw (
+      this.#ended ?? new OdradekError('UNKNOWN_TOPIC', `there is no topic "${String(name)}"; create it first`)
+    )
+  }
+
+  list(): Topic[] {
+    return [...this.#byName.values()]
+  }
+
+  /** Creates, or answers the existing one when its settings are the same. */
+  create<T>(name: string, options: TopicOptions<T>): Promise<Topic> {
+    checkTopicName(name)
+    const settings = topicSettings(options)
+    return this.#createOnce(name, settings, name.startsWith(DLQ_PREFIX))
+  }
+
+  async deadLetters(name: string): Promise<Topic> {
+    const existing = this.#byName.get(name)
+    if (existing?.isDeadLetter === true) return existing
+    const topic = existing ?? (await this.#createOnce(checkTopicName(name), topicSettings({}), true, true))
+    this.#receivesDeadLetters(topic)
+    return topic
+  }
+
+  #receivesDeadLetters(topic: Topic): void {
+    topic.isDeadLetter = true
+    this.#hooks?.receivesDeadLetters(topic)
+  }
+
+  async #createOnce(
+    name: string,
+    settings: TopicSettings,
+    deadLetter: boolean,
+    anySettings = false,
+  ): Promise<Topic> {
+    if (this.#ended !== undefined) throw this.#ended
+    const pending = this.#creating.get(name)
+    if (pending !== undefined) await pending
+    const existing = this.#byName.get(name)
+    if (existing !== undefined) {
+      if (existing.restored) existing.adopt(settings)
+      else if (!anySettings) assertSameTopic(name, existing.settings, existing.partitions.length, settings)
+      return existing
+    }
+    const collision = this.#byCollision.get(collisionKey(name))
+    if (collision !== undefined) {
+      throw new OdradekError(
+        'INVALID_TOPIC',
+        `"${name}" collides with the topic "${collision}": names may not differ in . and _ only`,
+      )
+    }
+    this.#byCollision.set(collisionKey(name), name)
+    const creation = this.#make(name, topicId(), settings, deadLetter, true)
+    this.#creating.set(name, creation)
+    try {
+      return await creation
+    } catch (error) {
+      this.#byCollision.delete(collisionKey(name))
+      throw error
+    } finally {
+      this.#creating.delete(name)
+    }
+  }
+
+  async #make(
+    name: string,
+    id: string,
+    settings: TopicSettings,
+    deadLetter: boolean,
+    fresh: boolean,
+  ): Promise<Topic> {
+    const ctx = this.#ctx as CoreContext
+    const topic = new Topic(name, id, settings, ctx, deadLetter)
+    for (let i = 0; i < settings.partitions; i++) await this.#openPartition(topic, i)
+    if (fresh) await this.#remember(topic)
+    if (this.#ended !== undefined) {
+      topic.end(this.#ended)
+      throw this.#ended
+    }
+    this.#byName.set(name, topic)
+    const age = new AgeDue(ctx, topic)
+    this.#ages.set(topic, age)
+    age.arm()
+    this.#hooks?.created(topic)
+    if (deadLetter) this.#receivesDeadLetters(topic)
+    if (fresh) ctx.events.raise('topicCreated', { topic: name, topicId: id })
+    return topic
+  }
+
+  async #openPartition(topic: Topic, index: number): Promise<void> {
+    const log = await this.#engine.openLog({
+      topic: topic.name,
+      topicId: topic.id,
+      partition: index,
+      retention: topic.retention,
+      codec: topic.settings.codec,
+    })
+    topic.addPartition(new Partition(topic, index, log, this.#ctx as CoreContext))
+  }
+
+  #remember(topic: Topic): Promise<void> {
+    const { retention } = topic
+    const stored: StoredTopic = {
+      name: topic.name,
+      partitions: topic.partitions.length,
+      retention: {
+        ...retention,
+        ageMs: retention.ageMs === Number.POSITIVE_INFINITY ? null : retention.ageMs,
+      },
+      deadLetter: topic.isDeadLetter,
+    }
+    return this.#engine.meta.put([[META_PREFIX + topic.id, stored]])
+  }
+
+  /** Opens what `Meta` remembers. Schema, codec and the like come back with the next `createTopic`. */
+  async restore(): Promise<void> {
+    for (const [key, value] of [...this.#engine.meta.scan(META_PREFIX)]) {
+      const { name, partitions, retention, deadLetter } = value as StoredTopic
+      const settings = topicSettings({
+        partitions,
+        retention: {
+          records: retention.records,
+          bytes: retention.bytes,
+          ...(retention.ageMs === null ? {} : { ageMs: retention.ageMs }),
+        },
+      })
+      this.#byCollision.set(collisionKey(name), name)
+      const topic = await this.#make(name, key.slice(META_PREFIX.length), settings, deadLetter, false)
+      topic.restored = true
+    }
+  }
+
+  async alter(name: string, changes: TopicChanges): Promise<Topic> {
+    const topic = this.require(name)
+    const retention = retentionLimits(changes.retention, topic.retention)
+    const partitions = partitionCount(changes.partitions ?? topic.partitions.length)
+    if (partitions < topic.partitions.length) {
+      throw new OdradekError(
+        'INVALID_ARGUMENT',
+        `"${name}" has ${topic.partitions.length} partitions; they can be added, never removed`,
+      )
+    }
+    topic.retain(retention)
+    this.#ages.get(topic)?.arm()
+    const before = topic.partitions.length
+    for (let i = before; i < partitions; i++) await this.#openPartition(topic, i)
+    await this.#remember(topic)
+    if (partitions > before) this.#hooks?.grown(topic)
+    return topic
+  }
+
+  async delete(name: string): Promise<void> {
+    const topic = this.require(name)
+    const error = new OdradekError('UNKNOWN_TOPIC', `topic "${name}" was deleted`)
+    this.#byName.delete(name)
+    this.#byCollision.delete(collisionKey(name))
+    this.#stop(topic)
+    this.#hooks?.deleted(topic, error)
+    topic.end(error)
+    await this.#engine.meta.put([[META_PREFIX + topic.id, null]])
+    for (const { log } of topic.partitions) {
+      await log.close()
+      await this.#engine.deleteLog(topic.id, log.partition)
+    }
+    this.#ctx?.events.raise('topicDeleted', { topic: name, topicId: topic.id })
+  }
+
+  #stop(topic: Topic): void {
+    const age = this.#ages.get(topic)
+    if (age !== undefined) this.#ctx?.due.cancel(age)
+    this.#ages.delete(topic)
+  }
+
+  /** Publishers that wait are told, and nothing is accepted any more. */
+  end(error: OdradekError): void {
+    this.#ended = error
+    for (const topic of this.#byName.values()) topic.end(error)
+  }
+
+  /** Flushes and closes every log. */
+  async close(): Promise<void> {
+    for (const topic of this.#byName.values()) {
+      this.#stop(topic)
+      for (const { log } of topic.partitions) {
+        await log.flush()
+        await log.close()
+      }
+    }
+  }
+}
+
+/** 128 random bits in base64url, the form of Kafka's topic ids. */
+function topicId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .slice(0, 22)
+}

@@ -1,0 +1,102 @@
+/**
+ * `odradek`: the public names, one by one, and `openBroker`, the composition root: it picks the engine by
+ * the URL's scheme and plugs in what only Node has.
+ */
+import { channel } from 'node:diagnostics_channel'
+import type { Broker, BrokerOptions, TopicMap } from './broker.ts'
+import { createBroker } from './memory.ts'
+import { OdradekError } from './model/errors.ts'
+
+export type { Broker, BrokerOptions, CloseResult, TopicMap } from './broker.ts'
+export type { RedriveResult } from './coordinator/redrive.ts'
+export type { Subscription } from './coordinator/subscription.ts'
+export type { Transaction, TransactionOptions } from './coordinator/transactions.ts'
+export type { RecordStream } from './core/stream.ts'
+export type { Clock, Timer } from './model/clock.ts'
+export type { Delivery, DeliveryBatch, NackOptions } from './model/delivery.ts'
+export { BatchError, ERROR_CODES, type ErrorCode, OdradekError } from './model/errors.ts'
+export { KiB, MiB } from './model/limits.ts'
+export type {
+  AckMode,
+  Assignment,
+  BatchHandler,
+  BatchSubscribeOptions,
+  BatchSubscriber,
+  CloseOptions,
+  DedupeOptions,
+  DeliveryStrategy,
+  Guarantee,
+  Handler,
+  MemberOptions,
+  MemberView,
+  Order,
+  Overflow,
+  Position,
+  PublishEntry,
+  Published,
+  PublishOptions,
+  ReaderOptions,
+  ReaderRef,
+  RedriveOptions,
+  Retention,
+  RetryOptions,
+  StartPosition,
+  StrategyName,
+  StreamOptions,
+  SubscribeOptions,
+  Subscriber,
+  TopicChanges,
+  TopicOptions,
+} from './model/options.ts'
+export {
+  type HeadersInit,
+  type HeaderValue,
+  type Key,
+  type LogRecord,
+  RecordHeaders,
+} from './model/record.ts'
+export type { StandardIssue, StandardResult, StandardSchemaV1 } from './model/standard-schema.ts'
+export { defaultCodec, type EncodedValue, type ValueCodec } from './model/value-codec.ts'
+export type {
+  BrokerEvents,
+  Counters,
+  CursorDescription,
+  HistogramSnapshot,
+  Logger,
+  MemberDescription,
+  MetricsSnapshot,
+  PartitionDescription,
+  ReaderDescription,
+  ReaderMetrics,
+  TopicDescription,
+  TopicMetrics,
+} from './model/views.ts'
+export type { TopicHandle } from './topic-handle.ts'
+
+/**
+ * Opens a broker. `memory:` (the default) keeps everything in this process.
+ * @param url `memory:`, optionally with a name that is only a label.
+ * @throws OdradekError UNSUPPORTED for a scheme without an engine, INVALID_ARGUMENT for what is no URL
+ */
+export async function openBroker<Map extends TopicMap = TopicMap>(
+  url = 'memory:',
+  options: BrokerOptions = {},
+): Promise<Broker<Map>> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(String(url))?.[1]?.toLowerCase()
+  if (scheme === undefined) {
+    throw new OdradekError('INVALID_ARGUMENT', `"${String(url)}" is no broker URL; try "memory:"`)
+  }
+  if (scheme !== 'memory') {
+    throw new OdradekError(
+      'UNSUPPORTED',
+      `there is no engine for "${scheme}:" in this version; "memory:" is there`,
+    )
+  }
+  return createBroker<Map>(options, { observe })
+}
+
+/** Lifecycle events on the channels `odradek:<event>`, for whoever instruments the process. */
+function observe(name: string, event: unknown): void {
+  const events = channel(`odradek:${name}`)
+  if (events.hasSubscribers) events.publish(event)
+}

@@ -1,0 +1,15 @@
+/**
+ * `odradek/memory`: the broker on the memory engine and nothing else. Synchronous to open, reaches no
+ * `node:*`, runs in a browser.
+ */
+import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from './broker.ts'
+import { memoryEngine } from './log/memory/memory-engine.ts'
+import { SystemClock } from './model/clock.ts'
+
+export function createBroker<Map extends TopicMap = TopicMap>(
+  options: BrokerOptions = {},
+  plugs: BrokerPlugs = {},
+): Broker<Map> {
+  const clock = options.clock ?? new SystemClock()
+  return new Broker<Map>(memoryEngine({ clock }), { ...options, clock }, plugs)
+}
