@@ -177,10 +177,15 @@ export class PartitionState {
     return this.#epochs.at(-1)?.epoch === epoch ? { epoch, endOffset: end } : undefined
   }
 
+  /** First offset of the producer's open transaction, or −1. */
+  openSince(producerId: number): number {
+    return this.#open.get(producerId) ?? -1
+  }
+
   *producers(): IterableIterator<ProducerView> {
     for (const { id, epoch, batches } of this.#producers.values()) {
       const lastSequence = batches.at(-1)?.lastSequence ?? -1
-      yield { id, epoch, lastSequence, openSince: this.#open.get(id) ?? -1 }
+      yield { id, epoch, lastSequence, openSince: this.openSince(id) }
     }
   }
 
@@ -204,12 +209,15 @@ export class PartitionState {
     const producers = [...this.#producers.values()].map((each) => ({
       ...each,
       batches: [...each.batches],
-      openSince: this.#open.get(each.id) ?? -1,
+      openSince: this.openSince(each.id),
     }))
     return { version: 1, producers, aborted: [...this.#aborted], epochs: [...this.#epochs] }
   }
 
-  /** @throws OdradekError CORRUPT_LOG when it is not what `toJSON` made. */
+  /**
+   * The state that a snapshot was taken of, for the log to replay what follows and to `trim`.
+   * @throws OdradekError CORRUPT_LOG when it is not what `toJSON` made.
+   */
   static fromJSON(snapshot: unknown): PartitionState {
     const { version, producers, aborted, epochs } = fields(snapshot)
     if (version !== 1) throw damaged(`version ${String(version)}`)

@@ -38,7 +38,9 @@ function again(value: unknown, headers: Row['headers'] = [], key: Key | null = n
   return decode(encode([row(value, { headers, key })]))[0] as Row
 }
 
-const values = fc.oneof(fc.uint8Array(), fc.string({ unit: 'binary' }), fc.jsonValue())
+/** What JSON can say: it has no −0. */
+const json = fc.jsonValue().map((value): unknown => JSON.parse(JSON.stringify(value)))
+const values = fc.oneof(fc.uint8Array(), fc.string({ unit: 'binary' }), json)
 const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.constant('content-type'))
 const keys: fc.Arbitrary<Key | null> = fc.oneof(fc.constant(null), text, notText())
 const headerValues: fc.Arbitrary<HeaderValue> = fc.oneof(fc.constant(null), text, notText())
