@@ -68,35 +68,46 @@ function judgeRecords(
   found: Findings,
 ): void {
   const entries = cursor.facts.sorted
+  const drained = group.drained?.index ?? -1
   const tally: DropTally = { dropped: 0, byDrained: 0, again: 0 }
   for (let i = lowerBound(entries, start, (entry) => entry.offset); i < entries.length; i++) {
     const entry = entries[i] as Entry
     if (entry.facts.aborted) continue
     const record = cursor.records.get(entry.offset)
     const named = !group.rules.lossless && ranges.has(entry.offset)
-    if (record !== undefined && (settled(group, record) || (named && record.doubtful))) {
-      if (named && mayComeAgain(record, crashes)) tally.again++
-    } else if (named && droppable(record)) {
+    if (named && record !== undefined && mayComeAgain(group, record, crashes)) tally.again++
+    else if (record !== undefined && settled(group, record)) continue
+    else if (named && droppable(record)) {
       tally.dropped++
-      if (entry.evidence.index < (group.drained?.index ?? -1)) tally.byDrained++
-    } else {
-      const proof = whyOwed(group, cursor, entry)
-      if (proof === null) continue
-      const message = `offset ${entry.offset} ${fate(record)}`
-      const place = { ...cursor.facts.place(entry.offset, entry.facts.value), group: group.name }
-      found.add('unaccounted-record', place, message, record?.last ?? entry.evidence, proof)
-    }
+      if (entry.evidence.index < drained) tally.byDrained++
+    } else judgeOpen(group, cursor, entry, record, found)
   }
   if (!group.rules.lossless) judgeDrops(group, cursor, tally, found)
+}
+
+/** A record without an outcome may be pending. */
+function judgeOpen(
+  group: GroupFacts,
+  cursor: Cursor,
+  entry: Entry,
+  record: Tracked | undefined,
+  found: Findings,
+): void {
+  const proof = whyOwed(group, cursor, entry)
+  if (proof === null) return
+  const message = `offset ${entry.offset} ${fate(record)}`
+  const place = { ...cursor.facts.place(entry.offset, entry.facts.value), group: group.name }
+  found.add('unaccounted-record', place, message, record?.last ?? entry.evidence, proof)
 }
 
 function settled(group: GroupFacts, record: Tracked): boolean {
   return group.atMostOnce || record.acked || record.deadLetter !== null
 }
 
-/** A crash may have forgotten that it was settled, or a replay begun after it was. */
-function mayComeAgain(record: Tracked, crashes: number): boolean {
-  return record.state === 'waiting' || record.crashes < crashes || record.doubtful
+/** Settled, as it seems; but a replay was on its way, or a crash may have forgotten it. */
+function mayComeAgain(group: GroupFacts, record: Tracked, crashes: number): boolean {
+  if (record.doubtful) return true
+  return settled(group, record) && (record.state === 'waiting' || record.crashes < crashes)
 }
 
 function droppable(record: Tracked | undefined): boolean {
@@ -124,7 +135,7 @@ interface DropTally {
   dropped: number
   /** Those of them that were there when the group was drained. */
   byDrained: number
-  /** Settled, or so it seemed, and perhaps dropped when they came again. */
+  /** Settled, as it seems, and perhaps dropped when they came again. */
   again: number
 }
 
