@@ -148,6 +148,21 @@ describe('checkHistory', () => {
     expect(checkHistory(script.history, { maxPerKind: 1_000 })).toHaveLength(150)
   })
 
+  it('takes time in proportion to the history, sound or not', () => {
+    const records = 30_000
+    const script = new Script()
+    script.group({ order: 'partition', attempts: 3 })
+    script.log(records)
+    for (let offset = 0; offset < records; offset++) {
+      const delivery = script.deliver(offset)
+      script.settle(offset % 3 === 0 ? 'nack' : 'ack', delivery)
+      script.sent(`v${offset}`, records + offset)
+    }
+    script.drained()
+    const kinds = new Set(script.kinds())
+    expect(kinds).toEqual(new Set(['duplicate', 'order-violation', 'unaccounted-record']))
+  })
+
   it('has a hand-made history for every kind of anomaly', () => {
     const cases = ['history-log.test.ts', 'history-groups.test.ts']
       .map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'))
