@@ -23,7 +23,7 @@ import { crc32c } from './crc32c.ts'
 import { readInt8, readInt16, readInt32, readInt64, writeInt16, writeInt32, writeInt64 } from './integers.ts'
 import type { BadValue } from './record-reader.ts'
 import { readRecords } from './record-reader.ts'
-import { RecordWriter } from './record-writer.ts'
+import { MIN_RECORD_BYTES, RecordWriter } from './record-writer.ts'
 import { corrupt } from './varint.ts'
 
 export type Crc32c = (bytes: Uint8Array) => number
@@ -135,14 +135,24 @@ export function validateBatch(bytes: Uint8Array, at: number, crc32c: Crc32c): Ba
 }
 
 /**
- * What a broker asks of a batch from a producer, on top of `validateBatch`: alone in its bytes, base offset
- * 0, no gaps, no control records, a producer where there is a transaction, a sequence where there is a producer.
+ * What a broker asks of a batch from a producer, on top of `validateBatch`: see `checkProduced`.
  * @throws OdradekError CORRUPT_LOG when it is broken, INVALID_VALUE when it is not allowed.
  */
 export function validateProduced(bytes: Uint8Array, crc32c: Crc32c): BatchHeader {
   const header = validateBatch(bytes, 0, crc32c)
+  checkProduced(header, bytes.length)
+  return header
+}
+
+/**
+ * Refuses what a producer must not send in `sizeBytes`: more than one batch, a base offset, gaps, control
+ * records, a transaction without a producer, a producer without a sequence, more records than can be there
+ * (a count is taken from the log's offsets long before a record is looked at).
+ * @throws OdradekError INVALID_VALUE
+ */
+export function checkProduced(header: BatchHeader, sizeBytes: number): void {
   const { count, lastOffsetDelta, baseOffset } = header
-  if (header.sizeBytes !== bytes.length) throw notAllowed('more than one batch')
+  if (header.sizeBytes !== sizeBytes) throw notAllowed('more than one batch')
   if (baseOffset !== 0) throw notAllowed(`base offset ${baseOffset}`)
   if (lastOffsetDelta !== count - 1)
     throw notAllowed(`${count} records up to offset delta ${lastOffsetDelta}`)
@@ -151,7 +161,8 @@ export function validateProduced(bytes: Uint8Array, crc32c: Crc32c): BatchHeader
     throw notAllowed('a producer without epoch and sequence')
   }
   if (header.producerId < 0 && header.transactional) throw notAllowed('a transaction without a producer')
-  return header
+  const roomBytes = header.compression === 0 ? sizeBytes - HEADER_BYTES : MAX_DECOMPRESSED_BYTES
+  if (count > roomBytes / MIN_RECORD_BYTES) throw notAllowed(`${count} records in ${sizeBytes} bytes`)
 }
 
 function notAllowed(what: string): OdradekError {

@@ -9,12 +9,9 @@ import { RecordHeaders } from '../../model/record.ts'
 import type { ValueCodec } from '../../model/value-codec.ts'
 import { CONTENT_TYPE_HEADER } from '../../model/value-codec.ts'
 import type { BatchHeader } from './record-batch.ts'
-import { UNTYPED_HEADER } from './record-writer.ts'
+import { MIN_RECORD_BYTES, UNTYPED_HEADER } from './record-writer.ts'
 import { readUtf8, textOrBytes } from './text.ts'
 import { ByteReader, corrupt } from './varint.ts'
-
-/** The smallest record: its length and six fields of one byte. */
-const MIN_RECORD_BYTES = 7
 
 /** Makes a value's stand-in when the codec throws, so that one bad value does not spoil its batch. */
 export type BadValue = (cause: unknown, bytes: Uint8Array | null) => unknown

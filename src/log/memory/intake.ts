@@ -7,12 +7,12 @@ import { OdradekError } from '../../model/errors.ts'
 import type { ValueCodec } from '../../model/value-codec.ts'
 import { decodeMarker, type Marker } from '../format/control.ts'
 import {
+  type BatchHeader,
   type Crc32c,
+  checkProduced,
   encodeBatch,
   producerOf,
-  readHeader,
   validateBatch,
-  validateProduced,
 } from '../format/record-batch.ts'
 
 /** A batch that may be appended if its producer, its size and the log's room allow it. */
@@ -37,8 +37,9 @@ export function readIncoming(
 ): Incoming | 'INVALID' {
   try {
     const bytes = batch.bytes ?? encoded(batch, codec, crc32c, notBefore)
-    if (readHeader(bytes, 0).control) return readControl(bytes, batch.sizeBytes, crc32c)
-    const header = validateProduced(bytes, crc32c)
+    const header = validateBatch(bytes, 0, crc32c)
+    if (header.control) return readControl(bytes, header, batch.sizeBytes)
+    checkProduced(header, bytes.length)
     const { count, maxTimestamp } = header
     return {
       bytes,
@@ -54,8 +55,7 @@ export function readIncoming(
   }
 }
 
-function readControl(bytes: Uint8Array, sizeBytes: number, crc32c: Crc32c): Incoming | 'INVALID' {
-  const header = validateBatch(bytes, 0, crc32c)
+function readControl(bytes: Uint8Array, header: BatchHeader, sizeBytes: number): Incoming | 'INVALID' {
   const producer = producerOf(header)
   const marker = decodeMarker(bytes, 0)
   if (header.count !== 1 || producer === null || marker === null) return 'INVALID'

@@ -107,15 +107,19 @@ export class Slab {
   /** Nominal bytes of the records in [from, to): the records of a batch share its bytes evenly. */
   bytesBetween(from: number, to: number): number {
     let bytes = 0
-    for (let index = this.indexOf(from); index < this.length; index++) {
-      const base = this.bases[index] as number
-      if (base >= to) break
-      const next = this.nextOf(index)
-      const size = this.sizes[index] as number
-      const upTo = (offset: number): number => Math.floor((size * (offset - base)) / (next - base))
-      bytes += upTo(Math.min(to, next)) - upTo(Math.max(from, base))
+    for (let index = this.indexOf(from); index < this.length && (this.bases[index] as number) < to; index++) {
+      bytes += this.#bytesUpTo(index, to) - this.#bytesUpTo(index, from)
     }
     return bytes
+  }
+
+  /** Of one batch. */
+  #bytesUpTo(index: number, offset: number): number {
+    const base = this.bases[index] as number
+    const next = this.nextOf(index)
+    const size = this.sizes[index] as number
+    if (offset <= base) return 0
+    return offset >= next ? size : Math.floor((size * (offset - base)) / (next - base))
   }
 
   /** The first offsets of [from, limit) that a reader sees, at most `max`; `next` lies after what is hidden behind them. */

@@ -1,5 +1,6 @@
 /** Conformance: offsets, marks, order, and what an append keeps of a record. */
 import { LOG_CLOSED, NO_ROOM } from '../../log/contract.ts'
+import { crc32c } from '../../log/format/crc32c.ts'
 import { RecordHeaders } from '../../model/record.ts'
 import type { LogCase } from './kit.ts'
 import {
@@ -199,7 +200,10 @@ export const APPENDING: readonly LogCase[] = [
       const flipped = good.slice()
       flipped[good.length - 1] = (flipped[good.length - 1] as number) ^ 1
       const counted = good.slice()
-      counted[60] = 9
+      const view = new DataView(counted.buffer)
+      view.setInt32(23, 999)
+      view.setInt32(57, 1000)
+      view.setUint32(17, crc32c(counted.subarray(21)))
       const two = new Uint8Array([...good, ...good])
       const before = stateOf(log)
       for (const bytes of [flipped, counted, two, good.slice(0, -1), new Uint8Array(10)]) {

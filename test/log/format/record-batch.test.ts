@@ -349,6 +349,16 @@ describe('a batch from a producer', () => {
   const good = (options: Partial<EncodeOptions> = {}) =>
     encode([row('a'), row('b', { offset: 1 })], { ...AT_ZERO, ...options })
   const producer = { id: 5, epoch: 0, sequence: 0, transactional: false }
+  /** A batch of two small records that says it has `count`. */
+  const claiming = (count: number, compression: number) => {
+    const bytes = good()
+    const view = new DataView(bytes.buffer, bytes.byteOffset)
+    view.setInt16(21, compression)
+    view.setInt32(23, count - 1)
+    view.setInt32(57, count)
+    view.setUint32(17, crc32c(bytes.subarray(21)))
+    return bytes
+  }
 
   it('is accepted alone, from 0, without gaps', () => {
     expect(validateProduced(good(), crc32c).count).toBe(2)
@@ -367,6 +377,8 @@ describe('a batch from a producer', () => {
     ['with a producer but no sequence', good({ producer: { ...producer, sequence: -1 } })],
     ['with a producer but no epoch', good({ producer: { ...producer, epoch: -1 } })],
     ['in a transaction of nobody', good({ producer: { ...producer, id: -1, transactional: true } })],
+    ['with more records than its bytes can hold', claiming(50, 0)],
+    ['with more compressed records than it may expand to', claiming(20_000_000, 1)],
   ])('%s is not allowed', (_, bytes) => {
     expect(codeOf(() => validateProduced(bytes, crc32c))).toBe('INVALID_VALUE')
   })
