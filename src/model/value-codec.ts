@@ -38,7 +38,8 @@ export const defaultCodec: ValueCodec = {
       if (!value.isWellFormed()) throw refused('$', 'a string with a lone surrogate')
       return { bytes: utf8.encode(value), contentType: TEXT_TYPE }
     }
-    checkJson(value, '$', new Set())
+    const fault = faultIn(value, [])
+    if (fault !== null) throw refused(`$${fault.path}`, fault.what)
     return { bytes: utf8.encode(JSON.stringify(value)), contentType: JSON_TYPE }
   },
   decode(bytes, contentType) {
@@ -49,52 +50,75 @@ export const defaultCodec: ValueCodec = {
   },
 }
 
-/** Refuses everything that JSON would change silently, naming the path to it. */
-function checkJson(value: unknown, path: string, above: Set<object>): void {
+/** Levels that JSON values may nest: bounded, because at some depth the stack of whoever reads them ends. */
+const MAX_DEPTH = 500
+
+/** What JSON would change silently, and the path to it. */
+interface Fault {
+  readonly path: string
+  readonly what: string
+}
+
+/** The first fault in `value`, which `above` contain; `null` when it would come back equal. */
+function faultIn(value: unknown, above: object[]): Fault | null {
   switch (typeof value) {
     case 'string':
-      if (!value.isWellFormed()) throw refused(path, 'a string with a lone surrogate')
-      return
+      return value.isWellFormed() ? null : { path: '', what: 'a string with a lone surrogate' }
     case 'boolean':
-      return
+      return null
     case 'number':
-      if (!Number.isFinite(value)) throw refused(path, String(value))
-      if (Object.is(value, -0)) throw refused(path, '-0')
-      return
+      if (Object.is(value, -0)) return { path: '', what: '-0' }
+      return Number.isFinite(value) ? null : { path: '', what: String(value) }
     case 'object':
-      break
+      return value === null ? null : faultInside(value, above)
     default:
-      throw refused(path, `a value of type ${typeof value}`)
+      return { path: '', what: `a value of type ${typeof value}` }
   }
-  if (value === null) return
-  if (above.has(value)) throw refused(path, 'a circular reference')
-  above.add(value)
-  if (Array.isArray(value)) checkArray(value, path, above)
-  else checkObject(value, path, above)
-  above.delete(value)
 }
 
-function checkArray(value: unknown[], path: string, above: Set<object>): void {
-  if (Object.keys(value).length !== value.length) throw refused(path, 'a sparse or decorated array')
+function faultInside(value: object, above: object[]): Fault | null {
+  if (above.includes(value)) return { path: '', what: 'a circular reference' }
+  if (above.length === MAX_DEPTH) return { path: '', what: `more than ${MAX_DEPTH} levels deep` }
+  above.push(value)
+  const fault = Array.isArray(value) ? faultInArray(value, above) : faultInObject(value, above)
+  above.pop()
+  return fault
+}
+
+function faultInArray(value: unknown[], above: object[]): Fault | null {
+  if (Object.getPrototypeOf(value) !== Array.prototype) return { path: '', what: instanceOf(value) }
+  if (Object.keys(value).length !== value.length || Object.getOwnPropertySymbols(value).length > 0) {
+    return { path: '', what: 'a sparse or decorated array' }
+  }
   for (let i = 0; i < value.length; i++) {
-    if (!(i in value)) throw refused(path, 'a sparse array')
-    checkJson(value[i], `${path}[${i}]`, above)
+    const fault = faultIn(value[i], above)
+    if (fault !== null) return { path: `[${i}]${fault.path}`, what: fault.what }
   }
+  return null
 }
 
-function checkObject(value: object, path: string, above: Set<object>): void {
+function faultInObject(value: object, above: object[]): Fault | null {
   const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) {
-    throw refused(path, `an instance of ${value.constructor?.name ?? 'a class'}`)
+  if (prototype !== Object.prototype && prototype !== null) return { path: '', what: instanceOf(value) }
+  for (const name of Reflect.ownKeys(value)) {
+    if (typeof name === 'symbol') return { path: '', what: 'an object with symbol keys' }
+    const property = Object.getOwnPropertyDescriptor(value, name) as PropertyDescriptor
+    const fault = faultInProperty(name, property) ?? faultIn(property.value, above)
+    if (fault !== null) return { path: `.${name}${fault.path}`, what: fault.what }
   }
-  if (Object.getOwnPropertySymbols(value).length > 0) throw refused(path, 'symbol keys')
-  for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
-    const where = `${path}.${name}`
-    if (!property.enumerable || !('value' in property)) throw refused(where, 'an accessor or hidden property')
-    if (name === 'toJSON' && typeof property.value === 'function') throw refused(where, 'a toJSON method')
-    if (!name.isWellFormed()) throw refused(where, 'a name with a lone surrogate')
-    checkJson(property.value, where, above)
+  return null
+}
+
+function faultInProperty(name: string, property: PropertyDescriptor): Fault | null {
+  if (!property.enumerable || !('value' in property)) {
+    return { path: '', what: 'an accessor or hidden property' }
   }
+  if (name === 'toJSON' && typeof property.value === 'function') return { path: '', what: 'a toJSON method' }
+  return name.isWellFormed() ? null : { path: '', what: 'under a name with a lone surrogate' }
+}
+
+function instanceOf(value: object): string {
+  return `an instance of ${value.constructor?.name ?? 'a class'}`
 }
 
 function refused(path: string, what: string): OdradekError {
