@@ -141,6 +141,7 @@ export class Cursor {
   }
 
   #rest(stop: number): void {
+    if (this.holds && this.partition.pressed) this.partition.holderMoved(this)
     if (stop === RUNNING) {
       this.wake()
       return
@@ -244,8 +245,10 @@ export class Cursor {
         if (!only.free) return PARKED
         const record = this.#record(columns, row, offset)
         window.enter(record, offset)
-        this.#give(only, record)
-        if (order === BY_KEY && record.state !== SETTLED && this.stamp === stamp) this.#lockKey(offset)
+        this.inFlight++
+        this.#handed++
+        if (only.invoke(record)) this.#ackNow(record, offset)
+        else if (order === BY_KEY && record.state !== SETTLED && this.stamp === stamp) this.#lockKey(offset)
       } else {
         const stop = this.#select(columns, row, offset)
         if (stop !== RUNNING) return stop
@@ -293,7 +296,21 @@ export class Cursor {
   #give(member: Member, record: DeliveryRecord): void {
     this.inFlight++
     this.#handed++
-    member.invoke(record)
+    if (member.invoke(record)) this.#ackNow(record, record.offset)
+  }
+
+  /** `Settle.ack` and `leave` for a record that settled within the call: no slot, at-least-once. */
+  #ackNow(record: DeliveryRecord, offset: number): void {
+    record.state = SETTLED
+    this.inFlight--
+    ;(record.member as Member).counters.acked++
+    if (this.#policy !== null) this.#policy.beforeSettle(record)
+    const { window } = this
+    const before = window.committed
+    window.leave(offset)
+    if (this.#chains.size > 0) this.#unlockKey(record)
+    if (window.committed !== before) this.moved()
+    if (this.#heir !== undefined && this.inFlight === 0) this.#handOver()
   }
 
   /** Not settled within the call: from now on later records of its key wait for it, or its successor. */
@@ -468,18 +485,21 @@ export class Cursor {
     if (this.#policy !== null) this.#policy.beforeSettle(record)
     const before = window.committed
     window.leave(record.offset)
-    if (this.#chains.size > 0) {
-      const next = this.#chains.remove(record)
-      if (next !== undefined && next.state === HELD) this.becomesReady(next)
-    }
+    if (this.#chains.size > 0) this.#unlockKey(record)
     if (window.committed !== before) this.moved()
     if (this.#status === BLOCKED) this.wake()
+  }
+
+  /** The oldest of its key is settled: the next one may go. */
+  #unlockKey(record: DeliveryRecord): void {
+    const next = this.#chains.remove(record)
+    if (next !== undefined && next.state === HELD) this.becomesReady(next)
   }
 
   /** Committed or position moved. */
   moved(): void {
     if (!this.dirty) this.reader.ctx.commits.changed(this)
-    if (this.holds && this.partition.pressed) this.partition.holderMoved(this)
+    if (this.holds && this.partition.pressed && this.#status !== RUNNING) this.partition.holderMoved(this)
     if (this.#waits.length > 0) this.#serveWaits()
   }
 

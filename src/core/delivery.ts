@@ -46,17 +46,22 @@ export class Extra {
 }
 
 export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delivery<T> {
-  readonly cursor: Cursor
-  state: number = READY
-  member: Member | null = null
-  slot: Slot | null = null
-  extra: Extra | null = null
+  // Declared, not defined: the constructor writes each field once, which is a quarter of its cost.
+  declare readonly cursor: Cursor
+  declare state: number
+  declare member: Member | null
+  declare slot: Slot | null
+  declare extra: Extra | null
   /** Which delivery of the record it is, from 1. */
-  readonly attempt: number
+  declare readonly attempt: number
 
   constructor(cursor: Cursor, columns: Columns, row: number, attempt: number) {
     super(columns, row)
     this.cursor = cursor
+    this.state = READY
+    this.member = null
+    this.slot = null
+    this.extra = null
     this.attempt = attempt
   }
 

@@ -2,6 +2,7 @@
  * One subscription as the dispatcher sees it: a handler, its places, its credit. A member never gates
  * and never orders; it only says whether it can take a record now.
  */
+import type { Clock } from '../model/clock.ts'
 import { messageOf } from '../model/errors.ts'
 import type { MemberDescription } from '../model/views.ts'
 import type { BatchUnit } from './batch-unit.ts'
@@ -9,6 +10,7 @@ import { MutableCounters } from './counters.ts'
 import type { Cursor } from './cursor.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { Deque } from './deque.ts'
+import type { Dispatcher } from './dispatcher.ts'
 import { Due } from './due-queue.ts'
 import type { Reader } from './reader.ts'
 import type { MemberSettings } from './settings.ts'
@@ -38,7 +40,8 @@ export class Member {
   readonly settings: MemberSettings
   /** Topics it subscribed to, by id. */
   readonly topics: Set<string> = new Set()
-  readonly counters: MutableCounters = new MutableCounters()
+  /** Its own; once it left, its reader's. */
+  counters: MutableCounters = new MutableCounters()
   readonly handler: (work: never) => unknown
   /** Whether an automatic ack takes `false` for a nack: only from an object's `onMessage`. */
   readonly falseNacks: boolean
@@ -52,6 +55,10 @@ export class Member {
   readonly parked: Deque<Cursor> = new Deque()
   closed: boolean = false
   readonly #autoAck: boolean
+  /** Whether returning nothing is an ack, plain and simple. */
+  readonly #acksPlainly: boolean
+  readonly #clock: Clock
+  readonly #dispatcher: Dispatcher
   #calls = 0
   #head: Slot | null = null
   #tail: Slot | null = null
@@ -72,6 +79,9 @@ export class Member {
     this.handler = handler
     this.falseNacks = falseNacks && settings.ack === 'auto'
     this.#autoAck = settings.ack === 'auto'
+    this.#acksPlainly = this.#autoAck && !reader.atMostOnce
+    this.#clock = reader.ctx.clock
+    this.#dispatcher = reader.ctx.dispatcher
     this.limit = settings.concurrency
     this.credit = settings.manualCredit ? 0 : UNLIMITED
     this.#expiry = new ExpiryDue(this)
@@ -93,38 +103,45 @@ export class Member {
     return this.settings.concurrency
   }
 
-  /** Runs the handler on one record. At-most-once records were settled before. */
-  invoke(record: DeliveryRecord): void {
+  /**
+   * Runs the handler on one record. `true`: it returned nothing and the record is still in flight, which is
+   * the caller's to ack; this keeps the commonest delivery short. `false`: everything is taken care of.
+   */
+  invoke(record: DeliveryRecord): boolean {
     this.busy++
     this.#begin(record)
-    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.reader.ctx.clock.monotonic() : 0
+    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : 0
     let result: unknown
     let pending: boolean
     try {
-      result = (this.handler as (work: DeliveryRecord) => unknown)(record)
+      result = this.handler(record as never)
+      if (result === undefined && record.state === IN_FLIGHT && this.#acksPlainly) {
+        if (sampledAt > 0) this.sample(sampledAt)
+        this.busy--
+        return true
+      }
       pending = isThenable(result)
     } catch (error) {
-      if (sampledAt > 0) this.sample(sampledAt)
-      if (record.state === IN_FLIGHT) this.returned(record, true, error)
-      else this.reader.late(this, error)
-      this.busy--
-      return
+      this.#threw(record, error, sampledAt)
+      return false
     }
-    if (pending) {
-      const slot = this.open(sampledAt)
-      slot.record = record
-      record.slot = slot
-      if (record.state !== IN_FLIGHT) slot.workSettled()
-      follow(result as PromiseLike<unknown>, slot)
-      return
-    }
+    if (pending) this.#await(record, result as PromiseLike<unknown>, sampledAt)
+    else this.#answered(record, result, sampledAt)
+    return false
+  }
+
+  #threw(record: DeliveryRecord, error: unknown, sampledAt: number): void {
+    if (sampledAt > 0) this.sample(sampledAt)
+    if (record.state === IN_FLIGHT) this.returned(record, true, error)
+    else this.reader.late(this, error)
+    this.busy--
+  }
+
+  #answered(record: DeliveryRecord, result: unknown, sampledAt: number): void {
     if (sampledAt > 0) this.sample(sampledAt)
     if (record.state === IN_FLIGHT) {
       if (!this.#autoAck) {
-        const slot = this.open(0)
-        slot.record = record
-        slot.returned = true
-        record.slot = slot
+        this.#awaitAck(record)
         return
       }
       this.returned(record, false, result)
@@ -132,16 +149,31 @@ export class Member {
     this.busy--
   }
 
+  /** The handler answered a promise: its record stays in flight, in a slot. */
+  #await(record: DeliveryRecord, result: PromiseLike<unknown>, sampledAt: number): void {
+    const slot = this.#open(sampledAt)
+    slot.record = record
+    record.slot = slot
+    if (record.state !== IN_FLIGHT) slot.workSettled()
+    follow(result, slot)
+  }
+
+  /** The handler is done, but nobody has acked yet. */
+  #awaitAck(record: DeliveryRecord): void {
+    const slot = this.#open(0)
+    slot.record = record
+    slot.returned = true
+    record.slot = slot
+  }
+
   #begin(record: DeliveryRecord): void {
-    this.reader.ctx.dispatcher.lastCalled = this
+    if (this.#dispatcher.lastCalled !== this) this.#dispatcher.lastCalled = this
     if (this.settings.manualCredit) this.credit--
     record.state = IN_FLIGHT
     record.member = this
     this.counters.delivered++
-    this.reader.counters.delivered++
     if (record.extra !== null && record.extra.redelivered) {
       this.counters.redelivered++
-      this.reader.counters.redelivered++
     }
   }
 
@@ -149,7 +181,7 @@ export class Member {
   invokeBatch(batch: BatchUnit): void {
     const records = batch.deliveries as DeliveryRecord[]
     this.busy++
-    const slot = this.open(this.reader.ctx.clock.monotonic())
+    const slot = this.#open(this.#clock.monotonic())
     slot.batch = batch
     batch.slot = slot
     for (const record of records) {
@@ -190,9 +222,9 @@ export class Member {
   }
 
   /** Takes a slot for work that outlives its call, with a deadline. */
-  open(sampledAt: number): Slot {
+  #open(sampledAt: number): Slot {
     const slot = this.#pool.pop() ?? new Slot(this)
-    const dispatcher = this.reader.ctx.dispatcher
+    const dispatcher = this.#dispatcher
     slot.sampledAt = sampledAt
     slot.deadlineAt = dispatcher.tick + this.settings.ackTimeoutMs
     dispatcher.activate()
@@ -212,7 +244,6 @@ export class Member {
   zombieReturned(slot: Slot): void {
     this.#recycle(slot)
     this.counters.zombies--
-    this.reader.counters.zombies--
     this.#relimit()
     this.#freed()
   }
@@ -250,7 +281,6 @@ export class Member {
     const { record, batch } = slot
     if (slot.zombie) {
       this.counters.zombies++
-      this.reader.counters.zombies++
       this.#relimit()
       const first = record ?? (batch?.deliveries[0] as DeliveryRecord | undefined)
       if (this.limit === 0 && !this.closed && !this.paused && first !== undefined)
@@ -286,7 +316,6 @@ export class Member {
       }
       if (slot.zombie) {
         this.counters.zombies++
-        this.reader.counters.zombies++
       } else this.#recycle(slot)
     }
     this.#freed()

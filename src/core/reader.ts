@@ -13,7 +13,7 @@
 import { messageOf, OdradekError } from '../model/errors.ts'
 import type { DeliveryStrategy, MemberView, Published, PublishOptions } from '../model/options.ts'
 import type { LogRecord } from '../model/record.ts'
-import type { BrokerEvents, ReaderDescription, ReaderMetrics } from '../model/views.ts'
+import type { BrokerEvents, Counters, ReaderDescription, ReaderMetrics } from '../model/views.ts'
 import type { CoreContext } from './context.ts'
 import { MutableCounters } from './counters.ts'
 import { Cursor } from './cursor.ts'
@@ -98,7 +98,8 @@ export class Reader {
   readonly assigned: boolean
   readonly settle: Settle
   readonly deadLetters: DeadLetters
-  readonly counters: MutableCounters = new MutableCounters()
+  /** What members that left had counted, and what no member was there for. */
+  readonly orphaned: MutableCounters = new MutableCounters()
   readonly handleLatency: Histogram = new Histogram()
   members: Member[] = []
   generation: number = 0
@@ -189,6 +190,8 @@ export class Reader {
 
   leave(member: Member): void {
     this.members = this.members.filter((each) => each !== member)
+    this.orphaned.add(member.counters)
+    member.counters = this.orphaned
     this.membersChanged()
   }
 
@@ -301,7 +304,7 @@ export class Reader {
 
   /** Raised once per drain, logged once per episode (until the cursor is at the end again). */
   noteDropped(cursor: Cursor, count: number, from: number, to: number, reason: DropReason): void {
-    this.counters.dropped += count
+    this.orphaned.dropped += count
     if (this.#notices.size === 0) this.ctx.dispatcher.afterDrain(() => this.#raiseDropped())
     let notices = this.#notices.get(cursor)
     if (notices === undefined) {
@@ -369,8 +372,15 @@ export class Reader {
       generation: this.generation,
       members: this.members.map((member) => member.describe()),
       cursors: cursors.map((cursor) => cursor.describe()),
-      counters: this.counters.snapshot(),
+      counters: this.#counters(),
     }
+  }
+
+  #counters(): Counters {
+    const sum = new MutableCounters()
+    sum.add(this.orphaned)
+    for (const member of this.members) sum.add(member.counters)
+    return sum
   }
 
   metrics(): ReaderMetrics {

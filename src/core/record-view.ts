@@ -7,8 +7,8 @@ import { ID_HEADER, type Key, type LogRecord, NO_HEADERS, type RecordHeaders } f
 import type { Partition } from './partition.ts'
 
 export abstract class RecordView<T = unknown> implements LogRecord<T> {
-  readonly columns: Columns
-  readonly row: number
+  declare readonly columns: Columns
+  declare readonly row: number
 
   constructor(columns: Columns, row: number) {
     this.columns = columns

@@ -8,6 +8,7 @@
 import { MAX_NACK_DELAY_MS } from '../model/limits.ts'
 import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
+import type { MutableCounters } from './counters.ts'
 import { DEAD, DeliveryRecord, HELD, READY, RETRY, SETTLED } from './delivery.ts'
 import { Due } from './due-queue.ts'
 import type { Reader } from './reader.ts'
@@ -41,8 +42,7 @@ export class Settle {
     if (this.#reader.atMostOnce) return false
     record.cursor.ends(record)
     record.state = SETTLED
-    this.#reader.counters.acked++
-    if (record.member !== null) record.member.counters.acked++
+    this.#countersOf(record).acked++
     record.cursor.leave(record)
     this.#endWork(record)
     return true
@@ -51,8 +51,7 @@ export class Settle {
   nack(record: DeliveryRecord, reason: string, delayMs: number | undefined): boolean {
     const reader = this.#reader
     if (reader.atMostOnce) return false
-    reader.counters.nacked++
-    if (record.member !== null) record.member.counters.nacked++
+    this.#countersOf(record).nacked++
     const { retry } = reader.settings
     if (record.attempt >= retry.attempts) this.#fail(record, reason)
     else {
@@ -86,8 +85,7 @@ export class Settle {
   /** The deadline passed. The slot is the member's to free. */
   expire(record: DeliveryRecord): void {
     const reader = this.#reader
-    reader.counters.expired++
-    if (record.member !== null) record.member.counters.expired++
+    this.#countersOf(record).expired++
     const reason = `not settled within ${record.member?.settings.ackTimeoutMs} ms`
     if (reader.atMostOnce) this.#drop(record, reason)
     else if (record.attempt >= reader.settings.retry.attempts) {
@@ -116,8 +114,7 @@ export class Settle {
     record.cursor.ends(record)
     record.state = SETTLED
     if (failure === undefined) {
-      this.#reader.counters.acked++
-      if (record.member !== null) record.member.counters.acked++
+      this.#countersOf(record).acked++
     } else this.#skipped(record, failure)
     record.cursor.leave(record)
     this.#endWork(record)
@@ -199,8 +196,7 @@ export class Settle {
       this.#ctx.dispatcher.deactivate()
       if (record.state !== DEAD) return
       record.state = SETTLED
-      this.#reader.counters.deadLettered++
-      if (record.member !== null) record.member.counters.deadLettered++
+      this.#countersOf(record).deadLettered++
       this.#raise(record, reason, target)
       cursor.leave(record)
       this.#ctx.dispatcher.schedule()
@@ -208,9 +204,12 @@ export class Settle {
   }
 
   #skipped(record: DeliveryRecord, reason: string): void {
-    this.#reader.counters.skipped++
-    if (record.member !== null) record.member.counters.skipped++
+    this.#countersOf(record).skipped++
     this.#raise(record, reason, null)
+  }
+
+  #countersOf(record: DeliveryRecord): MutableCounters {
+    return record.member === null ? this.#reader.orphaned : record.member.counters
   }
 
   #raise(record: DeliveryRecord, reason: string, deadLetterTopic: string | null): void {

@@ -9,7 +9,7 @@
  * From the choice of the partition to the append nothing is awaited and no user code runs: that is the
  * critical section, and one thread is its lock. Nothing in here ever calls a subscriber.
  */
-import type { Appended, Refusal } from '../log/contract.ts'
+import { type Appended, NO_ROOM, type Refusal } from '../log/contract.ts'
 import { type Batch, Columns } from '../model/batch.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
 import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
@@ -60,6 +60,8 @@ export class Topic {
   readonly #pending = new Map<string, Promise<Published>>()
   readonly #deadLetters = new DedupeWindow(Number.POSITIVE_INFINITY, DEAD_LETTERS_KNOWN)
   #sticky = new StickyRoundRobin(1)
+  /** The partition of a topic that has one and takes any value; null when publishing needs a closer look. */
+  #onlyPartition: Partition | null = null
   #waitingRecords = 0
   #waitingBytes = 0
   #ended: OdradekError | undefined
@@ -83,6 +85,7 @@ export class Topic {
     this.settings = { ...settings, partitions: this.partitions.length }
     this.retain(settings.retention)
     this.#dedupe = dedupeFor(settings)
+    this.#look()
   }
 
   retain(retention: TopicSettings['retention']): void {
@@ -117,14 +120,25 @@ export class Topic {
   addPartition(partition: Partition): void {
     this.partitions.push(partition)
     this.#sticky = new StickyRoundRobin(this.partitions.length)
+    this.#look()
+  }
+
+  #look(): void {
+    const plain = this.partitions.length === 1 && this.settings.schema === null && this.#ended === undefined
+    this.#onlyPartition = plain ? (this.partitions[0] as Partition) : null
   }
 
   // ── publish ───────────────────────────────────────────────────────────────────────────────────
 
   /** Resolves when the record is accepted under the engine's durability. `exempt`: the reader whose handler calls. */
   publish(value: unknown, options?: PublishOptions, exempt: Reader | null = null): Promise<Published> {
+    const sample = (++this.#calls & (SAMPLE_EVERY - 1)) === 0
+    if (options === undefined && exempt === null && !sample && this.#isPlain(value)) {
+      const offset = this.#appendPlain(value)
+      if (offset >= 0) return this.#accepted(this.#onlyPartition as Partition, { partition: 0, offset })
+    }
     try {
-      const sampled = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.#ctx.clock.monotonic() : 0
+      const sampled = sample ? this.#ctx.clock.monotonic() : 0
       const draft = this.draft(value, options)
       const { signal } = options ?? NO_OPTIONS
       if (signal?.aborted === true) throw abortedError(signal, 'publish')
@@ -141,6 +155,10 @@ export class Topic {
 
   /** Publishes now, or answers undefined when there is no room or others wait for it. */
   tryPublish(value: unknown, options?: PublishOptions): Published | undefined {
+    if (options === undefined && this.#isPlain(value)) {
+      const offset = this.#appendPlain(value)
+      if (offset >= 0) return { partition: 0, offset }
+    }
     const draft = this.draft(value, options)
     const seen = draft.id === undefined ? undefined : this.#seen(draft.id)
     if (seen !== undefined) return seen
@@ -149,6 +167,23 @@ export class Topic {
     if (partition.waiting > 0) return undefined
     const offset = partition.appendOne(draft.value, draft.key, draft.headers, draft.sizeBytes, null)
     return offset < 0 ? undefined : this.accept(draft, partition.index, offset)
+  }
+
+  /** A value alone, for a topic of one partition without a schema: nothing to check, nothing to choose. */
+  #isPlain(value: unknown): boolean {
+    return this.#onlyPartition !== null && value !== undefined
+  }
+
+  #appendPlain(value: unknown): number {
+    const partition = this.#onlyPartition as Partition
+    if (partition.waiting > 0) return NO_ROOM
+    const sizeBytes = this.#sizeOf(value)
+    const offset = partition.appendOne(value, null, null, sizeBytes, null)
+    if (offset >= 0) {
+      this.published++
+      this.publishedBytes += sizeBytes
+    }
+    return offset
   }
 
   /** In order, and all or nothing per partition (not overall). Positions come back in the order given. */
@@ -503,6 +538,7 @@ export class Topic {
   /** From now on publishing throws `error`, and who waits is told. */
   end(error: OdradekError): void {
     this.#ended = error
+    this.#look()
     for (const partition of this.partitions) partition.close(error)
   }
 
@@ -524,7 +560,7 @@ export function batchOf(drafts: readonly Draft[]): Batch {
   const sizes = new Uint32Array(length)
   for (let i = 0; i < length; i++) {
     const draft = drafts[i] as Draft
-    columns.values.push(draft.value)
+    columns.values[i] = draft.value
     sizes[i] = draft.sizeBytes
     sizeBytes += draft.sizeBytes
     if (draft.key !== null) columns.keys ??= new Array(length).fill(null)
