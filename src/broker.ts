@@ -86,6 +86,20 @@ export interface CloseResult {
 
 const QUIET_LOGGER: Pick<Logger, 'debug' | 'info'> = { debug: () => {}, info: () => {} }
 
+/** A logger is somebody else's code: what it throws must not reach the middle of a settle. */
+function guarded(logger: Logger): Logger {
+  const call =
+    (level: 'debug' | 'info' | 'warn' | 'error') =>
+    (details: object, message: string): void => {
+      try {
+        logger[level](details, message)
+      } catch {
+        // There is nobody left to tell.
+      }
+    }
+  return { debug: call('debug'), info: call('info'), warn: call('warn'), error: call('error') }
+}
+
 export class Broker<Map extends TopicMap = TopicMap> implements AsyncDisposable {
   readonly #engine: Engine
   readonly #ctx: CoreContext
@@ -99,13 +113,15 @@ export class Broker<Map extends TopicMap = TopicMap> implements AsyncDisposable 
   constructor(engine: Engine, options: BrokerOptions = {}, plugs: BrokerPlugs = {}) {
     this.#engine = engine
     const clock = options.clock ?? new SystemClock()
-    const logger = options.logger ?? {
-      ...QUIET_LOGGER,
-      // biome-ignore lint/suspicious/noConsole: the default logger is the console
-      warn: (details, message) => console.warn(message, details),
-      // biome-ignore lint/suspicious/noConsole: the default logger is the console
-      error: (details, message) => console.error(message, details),
-    }
+    const logger = guarded(
+      options.logger ?? {
+        ...QUIET_LOGGER,
+        // biome-ignore lint/suspicious/noConsole: the default logger is the console
+        warn: (details, message) => console.warn(message, details),
+        // biome-ignore lint/suspicious/noConsole: the default logger is the console
+        error: (details, message) => console.error(message, details),
+      },
+    )
     const dispatcher = new Dispatcher(clock)
     this.#events = new Events(dispatcher, logger, plugs.observe)
     this.#topics = new Topics(engine)

@@ -142,11 +142,8 @@ export class Cursor {
 
   #rest(stop: number): void {
     if (this.holds && this.partition.pressed) this.partition.holderMoved(this)
-    if (stop === RUNNING) {
-      this.wake()
-      return
-    }
-    this.#status = stop
+    if (stop === RUNNING) this.wake()
+    else this.#status = stop
     if (stop === IDLE) {
       this.partition.rest(this)
       this.dropLogged = false
@@ -239,10 +236,11 @@ export class Cursor {
     }
     for (; count > 0; count--, row++) {
       const offset = columns.offsetAt(row)
+      if (only !== null && !only.free) return PARKED
+      if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (checked && this.#screened(columns, row, offset)) continue
       if (order === BY_KEY && chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
       if (only !== null) {
-        if (!only.free) return PARKED
         const record = this.#record(columns, row, offset)
         window.enter(record, offset)
         this.inFlight++
@@ -256,7 +254,6 @@ export class Cursor {
       if (this.stamp !== stamp) return RUNNING
       if (order === BY_PARTITION && window.unsettled > 0) return RUNNING
       if (window.next < log.marks.start) return RUNNING
-      if (window.unsettled > 0 && window.next - window.committed >= MAX_WINDOW) return BLOCKED
     }
     this.passTo(next)
     return RUNNING
@@ -596,6 +593,7 @@ export class Cursor {
     this.ready.clear()
     this.aside.clear()
     this.#chains.clear()
+    this.#linger.cancel()
     this.window.reset(at)
     this.inFlight = 0
     this.droppedBelow = 0
@@ -650,7 +648,12 @@ export class Cursor {
 
   /** Lets go of the log, where its policy keeps records of its own. */
   releaseLog(): void {
-    this.#policy?.release()
+    const missing = this.#policy?.release()
+    if (missing === undefined || this.#status === LOADING) return
+    this.log.load(missing, LOAD_BYTES, 'committed').then(
+      () => this.partition.holdersChanged(),
+      (error: unknown) => this.reader.raise(error, 'reading what overflow is about to evict'),
+    )
   }
 
   /** What a commit stores: enough to go on after a crash without losing a settle or an attempt. */
@@ -702,6 +705,7 @@ export class Cursor {
     this.ready.clear()
     this.aside.clear()
     this.#chains.clear()
+    this.#linger.cancel()
     for (const wait of this.#waits) wait.reject(error)
     this.#waits = []
     if (this.#status === IDLE) this.partition.unidle(this)

@@ -27,6 +27,8 @@ const RETRY = { delayMs: 100, maxDelayMs: 5_000, jitter: 0.2 }
 
 export class DeadLetters {
   readonly #ctx: CoreContext
+  #pending = 0
+  #whenSettled: (() => void)[] = []
 
   constructor(ctx: CoreContext) {
     this.#ctx = ctx
@@ -34,7 +36,20 @@ export class DeadLetters {
 
   /** Appends a copy to `target` and calls `done`; tries for as long as it takes, or until the broker closes. */
   send(record: DeliveryRecord, target: string, reason: string, done: () => void): void {
-    this.#attempt(record, target, reason, done, 1)
+    this.#pending++
+    const settled = (): void => {
+      this.#pending--
+      done()
+      if (this.#pending > 0) return
+      for (const resolve of this.#whenSettled) resolve()
+      this.#whenSettled = []
+    }
+    this.#attempt(record, target, reason, settled, 1)
+  }
+
+  /** Resolves when none is on its way. */
+  whenSettled(): Promise<void> {
+    return this.#pending === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenSettled.push(resolve))
   }
 
   #attempt(record: DeliveryRecord, target: string, reason: string, done: () => void, attempt: number): void {

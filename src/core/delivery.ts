@@ -114,7 +114,12 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     this.abort(reason)
   }
 
+  /** Listeners of a signal are user code, so they are told after the drain, not in the middle of a settle. */
   abort(reason: string): void {
-    this.extra?.controller?.abort(new DOMException(reason, 'AbortError'))
+    const controller = this.extra?.controller ?? null
+    if (controller === null) return
+    this.cursor.reader.ctx.dispatcher.afterDrain(() =>
+      controller.abort(new DOMException(reason, 'AbortError')),
+    )
   }
 }

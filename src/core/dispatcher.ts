@@ -119,6 +119,10 @@ export class Dispatcher {
 
   /** Runs once after the current drain, or soon: for notices that should be coalesced. */
   afterDrain(callback: () => void): void {
+    if (this.#closed) {
+      void RESOLVED.then(callback)
+      return
+    }
     this.#afterDrain.push(callback)
     this.schedule()
   }

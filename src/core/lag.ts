@@ -26,8 +26,8 @@ export interface LagPolicy {
   beforeSettle(record: DeliveryRecord): void
   /** The lowest offset it needs of the log; Infinity for none. */
   holdFrom(): number | undefined
-  /** Lets go of the log. `false`: what it needs must be loaded first. */
-  release(): boolean
+  /** Lets go of the log; answers the offset that must be loaded first, if one must. */
+  release(): number | undefined
   reset(): void
 }
 
@@ -127,8 +127,8 @@ class SlidingPolicy implements LagPolicy {
     return undefined
   }
 
-  release(): boolean {
-    return true
+  release(): undefined {
+    return undefined
   }
 
   reset(): void {
@@ -167,6 +167,7 @@ class NewestPolicy implements LagPolicy {
 
   apply(): void {
     this.#judge()
+    this.#forgetEvicted()
     const { window } = this.#cursor
     for (let first = this.#taken.peek(); first !== undefined; first = this.#taken.peek()) {
       if (first.from < window.next) {
@@ -185,8 +186,25 @@ class NewestPolicy implements LagPolicy {
     }
   }
 
+  /** Only a reader that no longer holds the log can lose what it took in. */
+  #forgetEvicted(): void {
+    const { start } = this.#cursor.log.marks
+    for (const taken of this.#taken) {
+      if (taken.from >= start) return
+      if (taken.rows !== null) continue
+      const lost = Math.min(taken.to, start) - taken.from
+      this.#cursor.missed(lost, taken.from, taken.from + lost)
+      taken.from += lost
+      this.#waiting -= lost
+    }
+  }
+
   #judge(): void {
-    const { stable } = this.#cursor.log.marks
+    const { start, stable } = this.#cursor.log.marks
+    if (this.#judged < start) {
+      this.#cursor.missed(start - this.#judged, this.#judged, start)
+      this.#judged = start
+    }
     const fresh = stable - this.#judged
     if (fresh <= 0) return
     let take = Math.min(fresh, this.#records - this.#waiting - this.#cursor.window.unsettled)
@@ -256,20 +274,20 @@ class NewestPolicy implements LagPolicy {
   }
 
   /** Keeps its own references to what it took in. */
-  release(): boolean {
+  release(): number | undefined {
     this.apply()
     for (const taken of this.#taken) {
       if (taken.rows !== null) continue
       const rows = new Deque<Slice>()
       for (let at = taken.from; at < taken.to; ) {
         const part = new Slice()
-        if (this.#cursor.log.peek(at, taken.to - at, 'committed', part) !== 'hit') return false
+        if (this.#cursor.log.peek(at, taken.to - at, 'committed', part) !== 'hit') return at
         rows.push(part)
         at = part.next
       }
       taken.rows = rows
     }
-    return true
+    return undefined
   }
 
   reset(): void {
