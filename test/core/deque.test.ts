@@ -4,6 +4,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Deque } from '../../src/core/deque.ts'
 
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
 function filled(count: number): Deque<number> {
   const deque = new Deque<number>()
   for (let i = 0; i < count; i++) deque.push(i)
@@ -81,6 +84,10 @@ describe('deque', () => {
         if (at >= 0) model.splice(at, 1)
       },
       shift: (deque: Deque<number>, model: number[]) => expect(deque.shift()).toBe(model.shift()),
+      clear: (deque: Deque<number>, model: number[]) => {
+        deque.clear()
+        model.length = 0
+      },
       // Long runs of one kind make the ring grow and shrink.
       fill: (deque: Deque<number>, model: number[], n: number) => {
         for (let i = 0; i < n; i++) steps.push(deque, model, i)
@@ -104,23 +111,35 @@ describe('deque', () => {
     )
   })
 
+  it('gives the memory of a burst back', () => {
+    const deque = new Deque<number>()
+    const heapBytes = (): number => {
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    const before = heapBytes()
+    for (let i = 0; i < 1_000_000; i++) deque.push(i)
+    expect(heapBytes() - before).toBeGreaterThan(4_000_000)
+    while (deque.length > 2) deque.shift()
+    expect(heapBytes() - before).toBeLessThan(1_000_000)
+    expect([...deque]).toEqual([999_998, 999_999])
+  })
+
   it('releases what it no longer holds', async () => {
-    setFlagsFromString('--expose-gc')
-    const collect = runInNewContext('gc') as () => void
     const deque = new Deque<object>()
     const fill = (): WeakRef<object>[] => {
       const things = Array.from({ length: 6 }, (_, i) => ({ i }))
       for (const thing of things) deque.push(thing)
       deque.shift()
       deque.shift()
-      deque.remove(things[4] as object)
+      deque.remove(things[5] as object)
       return things.map((thing) => new WeakRef(thing))
     }
     const refs = fill()
     // A WeakRef is kept alive until the end of the turn that made it.
     await new Promise((resolve) => setImmediate(resolve))
     collect()
-    expect(refs.map((ref) => ref.deref() !== undefined)).toEqual([false, false, true, true, false, true])
+    expect(refs.map((ref) => ref.deref() !== undefined)).toEqual([false, false, true, true, true, false])
     expect(deque.length).toBe(3)
   })
 })
