@@ -122,12 +122,12 @@ export interface PartitionLog {
 
   /**
    * Resident rows from `from` on, at most `max`, without decoding. Markers, and aborted records where isolation
-   * says so, are skipped; a run ends before them, and its `next` lies after them.
+   * says so, are skipped: a run ends before them, and its `next` may lie behind them.
    */
   peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult
   /**
-   * The same, paging in and decoding. An undecodable batch is one row whose value is a `PoisonValue`, at
-   * `from` where that lies inside the batch. At least one row where there is one, even if it exceeds
+   * The same, paging in and decoding. A value that does not decode is a `PoisonValue`, an undecodable batch
+   * is one row of that, at `from` where that lies inside the batch. At least one row where there is one, even if it exceeds
    * `maxBytes`. Rejects with OFFSET_OUT_OF_RANGE where `peek` answers `range`; none at the end.
    */
   load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice>
@@ -156,7 +156,7 @@ export interface PartitionLog {
   producers(): Iterable<ProducerView>
 
   flush(): Promise<void>
-  /** Idempotent. Later calls: appends answer CLOSED, `peek` answers `end`, `load` and `read` reject CLOSED. */
+  /** Idempotent, wakes nobody. Later: appends answer CLOSED, `peek` answers `end`, `load` and `read` reject CLOSED. */
   close(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ import type { Columns } from '../../model/batch.ts'
 import type { At } from '../contract.ts'
 import type { Conversions } from './conversions.ts'
 import type { Segment, SegmentRing } from './segment.ts'
-import { CONTROL, type Slab } from './slab.ts'
+import type { Slab } from './slab.ts'
 
 /** The first record from `start` on that is at or after `timestamp`. */
 export function firstAtOrAfter(
@@ -60,7 +60,7 @@ function firstInSlab(
 ): At | undefined {
   const slab = segment.slab as Slab
   for (let index = slab.indexOf(Math.max(start, segment.base)); index < slab.length; index++) {
-    if ((slab.maxTimestamps[index] as number) < timestamp || slab.has(index, CONTROL)) continue
+    if ((slab.maxTimestamps[index] as number) < timestamp) continue
     const next = slab.nextOf(index)
     const columns = conversions.decode(segment, next - 1, 0)
     const found = firstInRows(columns, Math.max(start, slab.bases[index] as number), next, timestamp)

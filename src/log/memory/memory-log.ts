@@ -128,7 +128,11 @@ export class MemoryLog implements PartitionLog {
     if (this.#closed) return 'CLOSED'
     if (batch.bytes !== null || batch.producer !== null) {
       const incoming = readIncoming(batch, this.#codec, this.#crc32c, this.#stamped)
-      return incoming === 'INVALID' ? incoming : this.#appendBytes(incoming, mode)
+      if (incoming === 'INVALID') return incoming
+      const answer = this.#appendBytes(incoming, mode)
+      const accepted = typeof answer === 'object'
+      if (accepted && batch.bytes === null) this.#stamped = Math.max(this.#stamped, incoming.maxTimestamp)
+      return answer
     }
     return this.#appendRows(batch, batch.columns as Columns, mode)
   }
@@ -347,12 +351,11 @@ export class MemoryLog implements PartitionLog {
     // What is in memory is nowhere else to be written to.
   }
 
-  /** Gives the memory back: nothing is left between `start` and `end`. */
+  /** Gives the memory back: nothing is left between `start` and `end`. Wakes nobody. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
     this.#retained.clear()
-    this.#wakes = []
   }
 }
 

@@ -179,11 +179,14 @@ export class Retained {
     return Math.min(this.#startFor(0, 0, 1), this.gate)
   }
 
-  /** The hot path of a full log: evicts the oldest record if that alone makes room for one more. */
+  /**
+   * The hot path of a full log: evicts the oldest record if that alone makes room for one more. By number it
+   * always does, since a log is over its retention only while `start` is at the gate.
+   */
   evictOne(sizeBytes: number): boolean {
     const marks = this.#marks
     const start = marks.start
-    if (start >= this.gate || start === marks.end || marks.end - start > this.#maxRecords) return false
+    if (start >= this.gate || start === marks.end) return false
     const first = this.ring.at(0)
     if (first.wire || start + 1 >= first.next) return false
     const freed = (first.columns as Columns).sizeAt(start - first.base)

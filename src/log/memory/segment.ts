@@ -99,15 +99,15 @@ export class SegmentRing {
   }
 }
 
-/** Marks what a producer has appended to its transaction since `firstOffset`, so that readers can be spared it. */
+/** Marks what a producer has appended since `firstOffset`, its transaction that is now aborted, so that readers can be spared it. */
 export function hideAborted(ring: SegmentRing, producerId: number, firstOffset: number): void {
   for (let i = ring.indexOf(firstOffset); i < ring.length; i++) {
     const segment = ring.at(i)
     if (!segment.wire) continue
     const slab = segment.slab as Slab
     for (let index = slab.indexOf(firstOffset); index < slab.length; index++) {
-      const header = readHeader(slab.bytes, slab.positions[index] as number)
-      if (header.producerId === producerId && header.transactional) slab.mark(index, ABORTED)
+      const { producerId: from } = readHeader(slab.bytes, slab.positions[index] as number)
+      if (from === producerId) slab.mark(index, ABORTED)
     }
   }
 }

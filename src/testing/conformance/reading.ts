@@ -204,7 +204,7 @@ export const READING: readonly LogCase[] = [
     async run(engine) {
       const log = await openLog(engine)
       const broken = brokenBatch(3)
-      await publish(log, ['before'])
+      await accept(log, wireBatchOf([{ value: 'before' }]))
       await accept(log, wireBatch(broken, 3))
       await accept(log, wireBatchOf([{ value: 'after' }]))
       for (const [from, offsets] of [

@@ -89,6 +89,23 @@ export const ROOM: readonly LogCase[] = [
     },
   },
   {
+    title: 'a large log evicts, and holds, to the record',
+    needs: ['synchronous appends', 'a gate', 'exact retention'],
+    async run(engine) {
+      const log = await openLog(engine, { records: 2000, bytes: 100_000 })
+      for (let i = 0; i < 5000; i++) {
+        log.gate(i < 3500 ? Number.POSITIVE_INFINITY : 2500)
+        const room = log.hasRoom(1, i % 50)
+        const offset = log.tryAppendOne(i, null, null, T0, i % 50)
+        same([offset, room], i < 4500 ? [i, true] : [NO_ROOM, false], `record ${i}`)
+        same(log.marks.start, Math.max(0, Math.min(i, 4499) - 1999), `start after record ${i}`)
+      }
+      await settled(log)
+      same(await valuesOf(log, 2500), valuesFrom(2500, 2000), 'values')
+      same(log.sizeBytes, 2000 * 24.5, 'bytes')
+    },
+  },
+  {
     title: 'a gate holds bytes as it holds records',
     needs: ['synchronous appends', 'a gate', 'exact retention'],
     async run(engine) {
@@ -237,6 +254,9 @@ export const ROOM: readonly LogCase[] = [
       same(log.marks.start, 0, 'kept while one record is young enough')
       log.expire(T0 + 121)
       same(log.marks.start, 2, 'evicted together')
+      await accept(log, wireBatchOf([{ value: 'no time', timestamp: -1 }]))
+      log.expire(T0 + 1000)
+      same(log.marks.start, 3, 'a batch without timestamps does not age')
     },
   },
   {

@@ -1,13 +1,14 @@
 /** Conformance: idempotent producers, transactions, and what isolation hides. */
 import { noCompression } from '../../log/format/compression.ts'
-import { decodeBatch, readHeader } from '../../log/format/record-batch.ts'
+import { decodeBatch, encodeBatch, readHeader } from '../../log/format/record-batch.ts'
 import { defaultCodec } from '../../model/value-codec.ts'
-import type { LogCase } from './kit.ts'
+import type { LogCase, Row } from './kit.ts'
 import {
   accept,
   batchOf,
   check,
   checkMarks,
+  columnsOf,
   markerOf,
   openLog,
   producerOf,
@@ -15,7 +16,10 @@ import {
   readRows,
   same,
   stateOf,
+  T0,
+  valuesFrom,
   valuesOf,
+  wireBatch,
   wireBatchOf,
 } from './kit.ts'
 
@@ -27,6 +31,11 @@ function wire(values: readonly unknown[], producer = producerOf(7, 0)) {
     values.map((value) => ({ value })),
     producer,
   )
+}
+
+function controlOf(rows: readonly Row[]) {
+  const options = { baseOffset: 0, leaderEpoch: 0, producer: open(7, 0), control: true }
+  return wireBatch(encodeBatch(columnsOf(rows), 0, rows.length, defaultCodec, options), rows.length)
 }
 
 /** What a Kafka client delivers: everything but control batches. */
@@ -113,17 +122,31 @@ export const TRANSACTIONS: readonly LogCase[] = [
     needs: ['wire batches'],
     async run(engine) {
       const log = await openLog(engine)
-      const batch = batchOf([{ value: 'a', key: 'k' }, { value: 'b' }], producerOf(7, 0))
-      same(await accept(log, batch), 0, 'first offset')
-      same(log.tryAppend(batch), { base: 0, last: 1, duplicate: true }, 'again')
-      same(log.tryAppend(wire(['a', 'b'])), { base: 0, last: 1, duplicate: true }, 'again, as bytes')
+      await publish(log, ['before'])
+      const rows = [
+        { value: 'a', key: 'k', timestamp: T0 - 5 },
+        { value: 'b', timestamp: T0 + 5 },
+      ]
+      const batch = batchOf(rows, producerOf(7, 0))
+      same(await accept(log, batch), 1, 'first offset')
+      same(log.tryAppend(batch), { base: 1, last: 2, duplicate: true }, 'again')
+      same(log.tryAppend(wire(['a', 'b'])), { base: 1, last: 2, duplicate: true }, 'again, as bytes')
+      await publish(log, ['after'])
+      const read = (await readRows(log, 1)).rows
       same(
-        (await readRows(log, 0)).rows.map(({ value, key }) => [value, key]),
-        [
-          ['a', 'k'],
-          ['b', null],
-        ],
-        'rows',
+        read.map(({ value }) => value),
+        ['a', 'b', 'after'],
+        'values',
+      )
+      same(
+        read.map(({ key }) => key),
+        ['k', null, null],
+        'keys',
+      )
+      same(
+        read.map(({ timestamp }) => timestamp - T0),
+        [0, 5, 5],
+        'timestamps, which never go back',
       )
     },
   },
@@ -245,16 +268,18 @@ export const TRANSACTIONS: readonly LogCase[] = [
     title: 'retention passes an open transaction without showing any of it',
     needs: ['synchronous appends', 'transactions', 'exact retention'],
     async run(engine) {
-      const log = await openLog(engine, { records: 3 })
+      const log = await openLog(engine, { records: 100 })
+      await publish(log, valuesFrom(0, 50))
       await accept(log, wire(['t1', 't2'], open(7, 0)))
-      for (let i = 0; i < 4; i++) {
+      for (let i = 0; i < 250; i++) {
         await publish(log, [i])
         checkMarks(log.marks)
-        same(await valuesOf(log, log.marks.start), [], 'committed')
+        same(log.marks.stable, Math.max(50, log.marks.start), 'stable stays, or goes with start')
+        if (i > 150) same(await valuesOf(log, log.marks.start), [], 'committed')
       }
       await accept(log, markerOf(open(7, 0), true))
       check(log.marks.stable === log.marks.high, 'the commit releases')
-      same(await valuesOf(log, log.marks.start), [2, 3], 'what is left')
+      same(await valuesOf(log, log.marks.start), valuesFrom(151, 99), 'what is left')
     },
   },
   {
@@ -263,6 +288,10 @@ export const TRANSACTIONS: readonly LogCase[] = [
     async run(engine) {
       const log = await openLog(engine)
       same(log.tryAppend(markerOf(producerOf(-1, 0), true)), 'INVALID', 'a marker of nobody')
+      const commit = { value: new Uint8Array(6), key: new Uint8Array([0, 0, 0, 1]) }
+      const other = { value: new Uint8Array(6), key: new Uint8Array([0, 0, 0, 2]) }
+      same(log.tryAppend(controlOf([commit, commit])), 'INVALID', 'two markers at once')
+      same(log.tryAppend(controlOf([other])), 'INVALID', 'a control record of another kind')
       same(log.marks.end, 0, 'end')
     },
   },

@@ -243,6 +243,17 @@ describe('conversions', () => {
     expect(log.cachedBytes).toBeGreaterThan(2000)
   })
 
+  it('that are continued count as new', async () => {
+    const { log, counts } = countingLog({ bytes: 80_000 })
+    const batch = wireBatchOf([{ value: 'x'.repeat(2300) }])
+    for (let i = 0; i < 6; i++) await accept(log, batch)
+    for (const offset of [0, 3, 4, 1]) await log.load(offset, 1, 'committed')
+    expect(counts.decoded).toBe(5)
+    const slice = new Slice()
+    const results = [0, 1, 2, 3, 4, 5].map((offset) => log.peek(offset, 9, 'committed', slice))
+    expect(results).toEqual(['hit', 'hit', 'miss', 'miss', 'hit', 'miss'])
+  })
+
   it('are given up when retention shrinks', async () => {
     const { log } = countingLog()
     fill(log, 3000)

@@ -72,55 +72,29 @@ const sum = (records: readonly { sizeBytes: number }[]): number =>
   records.reduce((total, record) => total + record.sizeBytes, 0)
 
 const mode = fc.constantFrom<RoomMode>('gated', 'gated', 'exempt', 'force')
-const size = fc.integer({ min: 1, max: 120 })
 const row = fc.record({
-  sizeBytes: size,
+  sizeBytes: fc.integer({ min: 1, max: 120 }),
   ms: fc.integer({ min: -3, max: 8 }),
   key: fc.constantFrom(null, 'a', 'b'),
 })
+const rows = fc.array(row, { minLength: 1, maxLength: 12 })
+const times = fc.constantFrom(1, 1, 3, 40)
+const distance = fc.oneof(fc.integer({ min: -2, max: 12 }), fc.integer({ min: 50, max: 200 }))
+/** Small ones have segments of a row or two, large ones of up to twenty. */
+const records = fc.oneof(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 100, max: 300 }))
+const bytes = fc.oneof(fc.integer({ min: 100, max: 2000 }), fc.integer({ min: 10_000, max: 40_000 }))
+
 const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('one' as const), row, mode }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('rows' as const),
-      rows: fc.array(row, { minLength: 1, maxLength: 9 }),
-      mode,
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('wire' as const),
-      rows: fc.array(row, { minLength: 1, maxLength: 5 }),
-      mode,
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('gate' as const),
-      back: fc.option(fc.integer({ min: -2, max: 12 })),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant('trim' as const), ahead: fc.integer({ min: -2, max: 12 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant('expire' as const), ms: fc.integer({ min: 0, max: 120 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('limit' as const),
-      records: fc.integer({ min: 1, max: 30 }),
-      bytes: fc.integer({ min: 100, max: 2000 }),
-    }),
-  },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('one' as const), row, mode, times }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('rows' as const), rows, mode }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('wire' as const), rows, mode }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('gate' as const), back: fc.option(distance) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('trim' as const), ahead: distance }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('expire' as const), ms: distance }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('limit' as const), records, bytes }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+type MadeRow = typeof row extends fc.Arbitrary<infer T> ? T : never
 
 const AGE_MS = 50
 
@@ -131,33 +105,30 @@ function newLog(records: number, bytes: number): MemoryLog {
 
 let counter = 0
 
+function appendOne({ sizeBytes, ms, key }: MadeRow, mode: RoomMode, log: MemoryLog, model: Model): void {
+  const value = counter++
+  const timestamp = T0 + model.end + ms
+  const room = model.roomFor(1, sizeBytes, mode) !== null
+  expect(log.hasRoom(1, sizeBytes, mode)).toBe(room)
+  const expected = room ? model.end : NO_ROOM
+  if (room) {
+    model.stamped = Math.max(model.stamped, timestamp)
+    model.append([{ value, key, sizeBytes, timestamp: model.stamped, newest: model.stamped }], mode)
+  }
+  expect(log.tryAppendOne(value, key, null, timestamp, sizeBytes, mode)).toBe(expected)
+}
+
 /** Does a step to both, and compares the answers. */
 async function take(step: Step, log: MemoryLog, model: Model): Promise<void> {
-  const stamp = (ms: number): number => {
-    model.stamped = Math.max(model.stamped, T0 + model.end + ms)
-    return model.stamped
-  }
-  const made = (rows: readonly { sizeBytes: number; ms: number; key: string | null }[]) =>
-    rows.map(({ sizeBytes, ms, key }) => ({
-      value: counter++,
-      key,
-      sizeBytes,
-      timestamp: T0 + model.end + ms,
-    }))
+  const made = (rows: readonly MadeRow[]) =>
+    rows.map(({ sizeBytes, ms, key }) => {
+      return { value: counter++, key, sizeBytes, timestamp: T0 + model.end + ms }
+    })
 
   switch (step.do) {
-    case 'one': {
-      const [{ value, key, sizeBytes, timestamp }] = made([step.row]) as [ReturnType<typeof made>[0]]
-      const room = model.roomFor(1, sizeBytes, step.mode) !== null
-      expect(log.hasRoom(1, sizeBytes, step.mode)).toBe(room)
-      const expected = room ? model.end : NO_ROOM
-      if (room) {
-        const stamped = stamp(step.row.ms)
-        model.append([{ value, key, sizeBytes, timestamp: stamped, newest: stamped }], step.mode)
-      }
-      expect(log.tryAppendOne(value, key, null, timestamp, sizeBytes, step.mode)).toBe(expected)
+    case 'one':
+      for (let i = 0; i < step.times; i++) appendOne(step.row, step.mode, log, model)
       return
-    }
     case 'rows': {
       const rows = made(step.rows)
       const room = model.roomFor(rows.length, sum(rows), step.mode) !== null
@@ -229,26 +200,21 @@ async function compare(log: MemoryLog, model: Model): Promise<void> {
 describe('a memory log', () => {
   it('is an array whose oldest records give way, whatever is done to it', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 30 }),
-        fc.integer({ min: 100, max: 2000 }),
-        fc.array(step, { maxLength: 60 }),
-        async (records, bytes, steps) => {
-          const log = newLog(records, bytes)
-          const model = new Model(records, bytes)
-          for (const each of steps) {
-            const before = { ...log.marks }
-            let woken = 0
-            const stop = log.onAdvance(() => woken++)
-            await take(each, log, model)
-            stop()
-            await compare(log, model)
-            const moved = before.start !== log.marks.start || before.end !== log.marks.end
-            expect(woken > 0).toBe(moved)
-          }
-        },
-      ),
-      { numRuns: 300, seed: 20_260_101 },
+      fc.asyncProperty(records, bytes, fc.array(step, { maxLength: 50 }), async (records, bytes, steps) => {
+        const log = newLog(records, bytes)
+        const model = new Model(records, bytes)
+        for (const each of steps) {
+          const before = { ...log.marks }
+          let woken = 0
+          const stop = log.onAdvance(() => woken++)
+          await take(each, log, model)
+          stop()
+          await compare(log, model)
+          const moved = before.start !== log.marks.start || before.end !== log.marks.end
+          expect(woken > 0).toBe(moved)
+        }
+      }),
+      { numRuns: 200, seed: 20_260_101 },
     )
   })
 
@@ -256,10 +222,10 @@ describe('a memory log', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { maxLength: 40 }),
-        fc.integer({ min: -5, max: 60 }),
+        fc.integer({ min: -5, max: 400 }),
         async (steps, ms) => {
-          const log = newLog(20, 2000)
-          const model = new Model(20, 2000)
+          const log = newLog(150, 9000)
+          const model = new Model(150, 9000)
           for (const each of steps) await take(each, log, model)
           const first = model.kept.find((record) => record.timestamp >= T0 + ms)
           expect((await log.offsetAt(T0 + ms))?.offset).toBe(first?.offset)
