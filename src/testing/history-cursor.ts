@@ -33,7 +33,7 @@ export class Tracked {
   /** The latest one. */
   deadLetter: DeadLetterEvent | null = null
   /** The latest delivery; null when it was dead-lettered without one. */
-  delivery: DeliverEvent | null
+  delivery: DeliverEvent | null = null
   /** The latest event of all. */
   last: HistoryEvent
   /** Bounds of the attempt that may come next, restarts aside. */
@@ -49,7 +49,6 @@ export class Tracked {
   constructor(offset: number, state: TrackedState, event: HistoryEvent) {
     this.offset = offset
     this.state = state
-    this.delivery = event.type === 'deliver' ? event : null
     this.last = event
   }
 

@@ -430,6 +430,39 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
         },
       },
       {
+        title: 'an ack that a crash forgot, before the record was dropped',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.acked(0)
+          s.crashed()
+          s.dropped(0, 0)
+        },
+      },
+      {
+        title: 'an ack that a crash forgot, before the record came again, waited and was dropped',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.acked(0)
+          s.crashed()
+          s.settle('nack', s.deliver(0, { attempt: 2 }))
+          s.dropped(0, 0)
+        },
+      },
+      {
+        title: 'an ack from before a replay that was on its way',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          const reset = s.history.reset('g', 't', 0)
+          s.acked(0)
+          s.history.resetOk(reset, 0)
+          s.dropped(0, 0)
+          s.drained()
+        },
+      },
+      {
         title: 'what lies in the range may still come while the group is not drained',
         write: (s) => {
           s.log(3)

@@ -125,6 +125,22 @@ describe('checkHistory', () => {
     expect(anomaly?.events.map(({ index }) => index)).toEqual([again - 1, again])
   })
 
+  it('says what became of records that are not accounted for', () => {
+    const script = new Script()
+    script.log(4)
+    script.group({})
+    script.deliver(0)
+    script.settle('nack', script.deliver(1))
+    script.settle('reject', script.deliver(2))
+    script.drained()
+    expect(checkHistory(script.history).map(({ message }) => message)).toEqual([
+      'offset 0 is still in flight',
+      'offset 1 was given back, and never came again',
+      'offset 2 failed for good, and there is no dead letter',
+      'offset 3 was never delivered',
+    ])
+  })
+
   it('orders anomalies by the events that show them', () => {
     const script = new Script()
     script.polled('r', [1, 'a'], [0, 'b'])
