@@ -10,6 +10,7 @@ import type { Cursor } from './cursor.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { Due } from './due-queue.ts'
 import type { Member } from './member.ts'
+import type { Pump } from './pump.ts'
 import type { BatchSettings } from './settings.ts'
 import type { Slot } from './slot.ts'
 
@@ -110,7 +111,7 @@ export class BatchLinger extends Due {
   override fire(): void {
     this.#over = true
     this.#cursor.reader.ctx.dispatcher.deactivate()
-    this.#cursor.wakeFromIdle()
+    this.#cursor.pump.wakeFromIdle()
   }
 
   cancel(): void {
@@ -128,17 +129,17 @@ const slice = new Slice()
  * Gathers a batch for `member`: redeliveries that are ready, then new records, as far as order allows.
  * Records of one key may follow each other within a batch. Empty when nothing could be taken.
  */
-export function gather(cursor: Cursor, member: Member): DeliveryRecord[] {
+export function gather(pump: Pump, cursor: Cursor, member: Member): DeliveryRecord[] {
   const settings = member.settings.batch as BatchSettings
   const most = Math.min(settings.records, member.credit)
   const records: DeliveryRecord[] = []
-  if (cursor.takeReady(most, records)) {
+  if (pump.takeReady(most, records)) {
     while (records.length < most) {
       const before = cursor.window.next
-      if (cursor.peekNew(most - records.length, slice) !== 'hit') break
+      if (pump.peekNew(most - records.length, slice) !== 'hit') break
       const { columns, row, count, next } = slice
       for (let i = row; i < row + count; i++) {
-        const record = cursor.take(columns, i)
+        const record = pump.take(columns, i)
         if (record !== undefined) records.push(record)
       }
       cursor.passTo(next)

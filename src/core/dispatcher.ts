@@ -1,9 +1,9 @@
 /**
  * Who runs next. Partitions whose marks moved and cursors that can go on stand in two queues; a drain
- * takes them in turn, each cursor with a budget of records, and runs their handlers.
+ * takes them in turn, each with a budget of records, and runs their handlers.
  *
- *   publish ─► wakePartition ─┐                       ┌─► cursor.pump(budget)
- *   settle, retry, member ────┴─► queue ─► drain ─────┼─► cursor.pump(budget)
+ *   publish ─► wakePartition ─┐                       ┌─► pump.run(budget)
+ *   settle, retry, member ────┴─► queue ─► drain ─────┼─► pump.run(budget)
  *                                          │          └─► …
  *                                          └ time spent? ─► next turn of the event loop
  *
@@ -13,10 +13,10 @@
  * `#stride` records; the stride adapts to how long handlers take.
  */
 import type { Clock } from '../model/clock.ts'
-import type { Cursor } from './cursor.ts'
 import { Deque } from './deque.ts'
 import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
+import type { Pump } from './pump.ts'
 
 /** Milliseconds of handlers per turn of the event loop. */
 const TURN_BUDGET_MS = 5
@@ -32,7 +32,7 @@ export class Dispatcher {
   /** The member whose handler was called last; see `handling`. */
   lastCalled: Member | undefined
   readonly #clock: Clock
-  readonly #cursors = new Deque<Cursor>()
+  readonly #pumps = new Deque<Pump>()
   readonly #partitions = new Deque<Partition>()
   #draining = false
   #scheduled = false
@@ -60,8 +60,8 @@ export class Dispatcher {
     if (!this.#scheduled && !this.#draining) this.schedule()
   }
 
-  enqueue(cursor: Cursor): void {
-    this.#cursors.push(cursor)
+  enqueue(pump: Pump): void {
+    this.#pumps.push(pump)
     if (!this.#scheduled && !this.#draining) this.schedule()
   }
 
@@ -138,7 +138,7 @@ export class Dispatcher {
   close(): void {
     this.#closed = true
     this.#clock.hold(false)
-    this.#cursors.clear()
+    this.#pumps.clear()
     this.#partitions.clear()
     this.#settleIdle()
   }
@@ -165,9 +165,9 @@ export class Dispatcher {
         partition.wakeCursors()
         continue
       }
-      const cursor = this.#cursors.shift()
-      if (cursor === undefined) return
-      since += cursor.pump(this.#stride) + 1
+      const pump = this.#pumps.shift()
+      if (pump === undefined) return
+      since += pump.run(this.#stride) + 1
       if (since < this.#stride) continue
       if (this.#look()) return
       since = 0
@@ -199,7 +199,7 @@ export class Dispatcher {
     const waiting = this.#nextTurn
     this.#nextTurn = undefined
     waiting?.resolve()
-    if (this.#cursors.length > 0 || this.#partitions.length > 0 || this.#afterDrain.length > 0) this.#run()
+    if (this.#pumps.length > 0 || this.#partitions.length > 0 || this.#afterDrain.length > 0) this.#run()
     else if (this.#whenIdle.length > 0) this.#after()
   }
 
@@ -218,7 +218,7 @@ export class Dispatcher {
   }
 
   #isIdle(): boolean {
-    return this.#active === 0 && this.#cursors.length === 0 && this.#partitions.length === 0
+    return this.#active === 0 && this.#pumps.length === 0 && this.#partitions.length === 0
   }
 
   #settleIdle(): void {

@@ -17,6 +17,7 @@ import { Slice } from '../model/batch.ts'
 import type { Cursor } from './cursor.ts'
 import type { DeliveryRecord } from './delivery.ts'
 import { Deque } from './deque.ts'
+import { dropTo } from './drop.ts'
 
 export interface LagPolicy {
   /** Judges what is new; may drop, and moves the window's `next` to the first record to hand out. */
@@ -90,7 +91,7 @@ class SlidingPolicy implements LagPolicy {
     let floor = Math.max(start, stable - this.#records)
     if (this.#bytes !== Number.POSITIVE_INFINITY) floor = Math.max(floor, this.#byteFloor(floor, stable))
     if (floor > cursor.window.next || (floor > cursor.droppedBelow && floor > cursor.window.committed)) {
-      cursor.dropTo(floor, 'drop-oldest')
+      dropTo(cursor, floor, 'drop-oldest')
     }
   }
 
@@ -193,7 +194,7 @@ class NewestPolicy implements LagPolicy {
       if (taken.from >= start) return
       if (taken.rows !== null) continue
       const lost = Math.min(taken.to, start) - taken.from
-      this.#cursor.missed(lost, taken.from, taken.from + lost)
+      this.#cursor.countDropped(lost, taken.from, taken.from + lost, 'overtaken')
       taken.from += lost
       this.#waiting -= lost
     }
@@ -202,7 +203,7 @@ class NewestPolicy implements LagPolicy {
   #judge(): void {
     const { start, stable } = this.#cursor.log.marks
     if (this.#judged < start) {
-      this.#cursor.missed(start - this.#judged, this.#judged, start)
+      this.#cursor.countDropped(start - this.#judged, this.#judged, start, 'drop-newest')
       this.#judged = start
     }
     const fresh = stable - this.#judged
@@ -210,7 +211,7 @@ class NewestPolicy implements LagPolicy {
     let take = Math.min(fresh, this.#records - this.#waiting - this.#cursor.window.unsettled)
     if (this.#bytes !== Number.POSITIVE_INFINITY) take = this.#fitting(take)
     if (take > 0) this.#take(this.#judged, this.#judged + take)
-    if (take < fresh) this.#cursor.missed(fresh - take, this.#judged + take, stable)
+    if (take < fresh) this.#cursor.countDropped(fresh - take, this.#judged + take, stable, 'drop-newest')
     this.#judged = stable
   }
 

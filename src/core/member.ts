@@ -7,11 +7,11 @@ import { messageOf } from '../model/errors.ts'
 import type { MemberDescription } from '../model/views.ts'
 import type { BatchUnit } from './batch-unit.ts'
 import { MutableCounters } from './counters.ts'
-import type { Cursor } from './cursor.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { Deque } from './deque.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { Due } from './due-queue.ts'
+import type { Pump } from './pump.ts'
 import type { Reader } from './reader.ts'
 import type { MemberSettings } from './settings.ts'
 import { Slot } from './slot.ts'
@@ -52,7 +52,7 @@ export class Member {
   credit: number
   paused: boolean = false
   /** Cursors it owns that wait for it to have room. */
-  readonly parked: Deque<Cursor> = new Deque()
+  readonly parked: Deque<Pump> = new Deque()
   closed: boolean = false
   readonly #autoAck: boolean
   /** Whether returning nothing is an ack, plain and simple. */

@@ -87,7 +87,7 @@ export class Partition {
       this.idle = []
       for (const cursor of woken) {
         cursor.idleIndex = -1
-        cursor.wake()
+        cursor.pump.wake()
       }
     }
     const { start } = this.log.marks

@@ -23,6 +23,7 @@ import { Deque } from './deque.ts'
 import { Due } from './due-queue.ts'
 import { Histogram } from './histogram.ts'
 import type { Member } from './member.ts'
+import type { Pump } from './pump.ts'
 import type { CursorState } from './restored.ts'
 import type { ReaderSettings } from './settings.ts'
 import { Settle } from './settle.ts'
@@ -104,7 +105,7 @@ export class Reader {
   members: Member[] = []
   generation: number = 0
   /** Cursors without a member that has room. */
-  readonly parked: Deque<Cursor> = new Deque()
+  readonly parked: Deque<Pump> = new Deque()
   readonly #seats = new Map<string, Seat>()
   readonly #strategy: DeliveryStrategy
   readonly #withAside = new Set<Cursor>()
@@ -154,7 +155,7 @@ export class Reader {
       seat.cursors.push(cursor)
       partition.add(cursor)
       if (seat.holds) partition.setHolds(cursor, true)
-      cursor.wake()
+      cursor.pump.wake()
     }
   }
 
@@ -270,14 +271,14 @@ export class Reader {
   }
 
   park(cursor: Cursor): void {
-    if (cursor.owner !== null) cursor.owner.parked.push(cursor)
-    else this.parked.push(cursor)
+    if (cursor.owner !== null) cursor.owner.parked.push(cursor.pump)
+    else this.parked.push(cursor.pump)
   }
 
   /** Takes a cursor out of whatever queue it is parked in. */
-  unpark(cursor: Cursor): void {
-    this.parked.remove(cursor)
-    for (const member of this.members) member.parked.remove(cursor)
+  unpark(pump: Pump): void {
+    this.parked.remove(pump)
+    for (const member of this.members) member.parked.remove(pump)
   }
 
   // ── what goes out ─────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
 import type { MutableCounters } from './counters.ts'
 import { DEAD, DeliveryRecord, HELD, READY, RETRY, SETTLED } from './delivery.ts'
+import { dropIfPassed } from './drop.ts'
 import { Due } from './due-queue.ts'
 import type { Reader } from './reader.ts'
 
@@ -154,7 +155,7 @@ export class Settle {
     const more = successor.more()
     more.redelivered = true
     cursor.succeed(record, successor)
-    if (cursor.passedBy(successor)) return undefined
+    if (dropIfPassed(cursor, successor)) return undefined
     if (cursor.isHeldBack(successor)) successor.state = HELD
     else if (delayMs > 0) {
       successor.state = RETRY

@@ -1,0 +1,86 @@
+/**
+ * What a durable engine stores of a cursor, and when.
+ *
+ *   offset ──────────── next ────────── reserved
+ *   settled below       handed out      stored as "may have been handed out"
+ *
+ * Before a block of offsets is handed out, the mark at its end is stored. So after a crash every record that
+ * a handler may have seen is known to have been started, and one that takes the process down with it
+ * still runs out of attempts. At-most-once commits the block itself. Where nothing outlives the process,
+ * nothing is stored and everything may be handed out.
+ */
+import type { Cursor } from './cursor.ts'
+import { type CursorState, Restored } from './restored.ts'
+
+/** Offsets that one stored mark allows to be handed out. */
+const BLOCK = 256
+
+export class DeliveryMark {
+  readonly #cursor: Cursor
+  readonly #durable: boolean
+  /** Below it, records may be handed out. */
+  allowed: number
+  #reserved = 0
+  #restored: Restored | null
+
+  constructor(cursor: Cursor, at: number, stored: CursorState | undefined) {
+    this.#cursor = cursor
+    this.#durable = cursor.reader.ctx.commits.durable && cursor.reader.durable
+    this.allowed = this.#durable ? at : Number.POSITIVE_INFINITY
+    this.#restored = stored === undefined ? null : new Restored(stored)
+  }
+
+  /** Whether a former process may have had its hands on what comes next. */
+  get remembers(): boolean {
+    return this.#restored !== null
+  }
+
+  /** Which delivery of a record at `offset` the next one is. */
+  attemptAt(offset: number): number {
+    return this.#restored === null ? 1 : this.#restored.starts(offset) + 1
+  }
+
+  wasSettled(offset: number): boolean {
+    if (this.#restored === null) return false
+    if (offset < this.#restored.until) return this.#restored.isSettled(offset)
+    this.#restored = null
+    return false
+  }
+
+  /** Stores the mark for the next block. */
+  async reserve(): Promise<void> {
+    const cursor = this.#cursor
+    const { stamp } = cursor
+    const reserved = Math.min(cursor.window.next + BLOCK, cursor.log.marks.stable)
+    this.#reserved = reserved
+    await cursor.reader.ctx.commits.store(cursor)
+    if (cursor.stamp === stamp) this.allowed = reserved
+  }
+
+  reset(at: number): void {
+    this.allowed = this.#durable ? at : Number.POSITIVE_INFINITY
+    this.#reserved = 0
+    this.#restored = null
+  }
+
+  /** Enough to go on after a crash without losing a settle or an attempt. */
+  state(): CursorState {
+    const { window, reader } = this.#cursor
+    if (reader.atMostOnce) {
+      const offset = Math.max(window.next, this.#reserved)
+      return { offset, settled: [], handed: offset, attempts: [] }
+    }
+    const old = this.#restored
+    const attempts: [number, number][] = []
+    for (const record of window) if (record.attempt > 1) attempts.push([record.offset, record.attempt])
+    for (let at = window.next; old !== null && at < old.until; at++) {
+      if (!old.isSettled(at)) attempts.push([at, old.starts(at) + (at < this.#reserved ? 1 : 0)])
+    }
+    return {
+      offset: window.committed,
+      settled: [...window.settledRuns(), ...(old?.settledFrom(window.next) ?? [])],
+      handed: Math.max(window.next, this.#reserved, old?.until ?? 0),
+      attempts,
+    }
+  }
+}

@@ -1,0 +1,403 @@
+/**
+ * The loop that hands a cursor's records out: what came back first, then what is new, as far as order, window,
+ * overflow, stored marks and the members' room allow.
+ *
+ *   QUEUED ──► RUNNING ──┬► IDLE      at the end of the log; the partition wakes it
+ *      ▲                 ├► PARKED    no member has a place; the reader wakes it
+ *      │                 ├► BLOCKED   its order or window waits for a settle of its own
+ *      └─────────────────┴► LOADING   the log pages in, or a mark is being stored
+ *
+ * `run` is called by the dispatcher only and never re-entered. Handlers run inside it; whatever they call
+ * changes state and at most asks the dispatcher for another turn. When that state is this cursor's, its
+ * `stamp` changes and the loop starts over.
+ */
+import type { PeekResult } from '../log/contract.ts'
+import { type Columns, Slice } from '../model/batch.ts'
+import { MAX_WINDOW } from '../model/limits.ts'
+import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
+import type { Cursor } from './cursor.ts'
+import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
+import type { Member } from './member.ts'
+import { screen } from './screen.ts'
+
+const RUNNING = 0
+const QUEUED = 1
+const IDLE = 2
+const PARKED = 3
+const BLOCKED = 4
+const LOADING = 5
+
+export const LOAD_BYTES: number = 1024 * 1024
+/** Pause after a load or a mark failed. */
+const LOAD_RETRY_MS = 1_000
+
+/** One for all pumps: they run one at a time, and handlers cannot reach it. */
+const slice = new Slice()
+
+export class Pump {
+  readonly linger: BatchLinger
+  readonly #cursor: Cursor
+  #status = BLOCKED
+  /** Records handed out by this run. */
+  #handed = 0
+
+  constructor(cursor: Cursor) {
+    this.#cursor = cursor
+    this.linger = new BatchLinger(cursor)
+  }
+
+  get running(): boolean {
+    return this.#status === RUNNING
+  }
+
+  // ── waking ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Asks the dispatcher for a turn, from whatever state. */
+  wake(): void {
+    if (this.#status === QUEUED) return
+    this.#status = QUEUED
+    this.#cursor.reader.ctx.dispatcher.enqueue(this)
+  }
+
+  /** A settle of its own, or another owner: it may go on if that is what it waited for. */
+  unblock(): void {
+    if (this.#status === BLOCKED) this.wake()
+  }
+
+  /** Goes on if it rests at the end of the log, or for something of its own. */
+  wakeFromIdle(): void {
+    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
+    else if (this.#status !== BLOCKED) return
+    this.wake()
+  }
+
+  /** Leaves the queue for a member's room. */
+  unpark(): void {
+    if (this.#status !== PARKED) return
+    this.#cursor.reader.unpark(this)
+    this.#status = BLOCKED
+  }
+
+  /** The cursor was moved. */
+  startOver(): void {
+    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
+    if (this.#status !== RUNNING && this.#status !== PARKED) this.wake()
+  }
+
+  /** The cursor is closed; a queued run finds that out. */
+  stop(): void {
+    this.linger.cancel()
+    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
+    if (this.#status !== RUNNING && this.#status !== QUEUED) this.#status = BLOCKED
+  }
+
+  // ── the loop ──────────────────────────────────────────────────────────────────────────────────
+
+  /** Hands out at most `budget` records; how many it did. */
+  run(budget: number): number {
+    this.#status = RUNNING
+    this.#handed = 0
+    let stop = RUNNING
+    while (stop === RUNNING && this.#handed < budget) {
+      if (this.#cursor.closed) stop = BLOCKED
+      else stop = this.#redeliver(budget)
+      if (stop === RUNNING && this.#handed < budget) stop = this.#advance(budget)
+    }
+    this.#rest(stop)
+    return this.#handed
+  }
+
+  #rest(stop: number): void {
+    const cursor = this.#cursor
+    const { reader, partition } = cursor
+    if (cursor.holds && partition.pressed) partition.holderMoved(cursor)
+    if (stop === RUNNING) this.wake()
+    else this.#status = stop
+    if (stop === IDLE) {
+      partition.rest(cursor)
+      cursor.dropLogged = false
+    } else if (stop === PARKED) reader.park(cursor)
+    if (stop !== PARKED && reader.hasParked) reader.memberFreed(cursor.owner ?? undefined)
+  }
+
+  /** Records that were handed out before, or held back. */
+  #redeliver(budget: number): number {
+    const { byPartition, ready, window } = this.#cursor
+    if (byPartition) {
+      const head = window.head()
+      if (head === undefined) return RUNNING
+      return head.state === READY ? this.#again(head) : BLOCKED
+    }
+    while (ready.length > 0 && this.#handed < budget) {
+      const record = ready.peek() as DeliveryRecord
+      if (record.state !== READY) {
+        ready.shift()
+        continue
+      }
+      const stop = this.#again(record)
+      if (stop !== RUNNING) return stop
+    }
+    return RUNNING
+  }
+
+  #again(record: DeliveryRecord): number {
+    const cursor = this.#cursor
+    const { stamp } = cursor
+    const member = cursor.reader.memberFor(cursor, record)
+    if (cursor.stamp !== stamp) return RUNNING
+    if (member === 'none') return this.#noMember()
+    if (member !== 'hold' && member.settings.batch !== undefined) return this.#giveBatch(member)
+    if (!cursor.byPartition) cursor.ready.shift()
+    if (member === 'hold') this.#setAside(record)
+    else this.#give(member, record, record.offset)
+    return RUNNING
+  }
+
+  /** New records from the log. */
+  #advance(budget: number): number {
+    const cursor = this.#cursor
+    const { window, log } = cursor
+    if (cursor.byPartition && window.unsettled > 0) return RUNNING
+    cursor.sweep()
+    if (window.unsettled > 0 && window.next - window.committed >= MAX_WINDOW) return BLOCKED
+    if (window.next >= cursor.mark.allowed) return this.#reserve()
+    switch (this.peekNew(budget - this.#handed, slice)) {
+      case 'hit':
+        if (slice.count > 0) return this.#hand()
+        cursor.passTo(slice.next)
+        return RUNNING
+      case 'end':
+        return IDLE
+      case 'miss':
+        return this.#load()
+      case 'range':
+        // Below the start, overflow is asked again; above the end, the log lost its tail.
+        if (window.next > log.marks.end) cursor.reset(log.marks.end)
+        return RUNNING
+    }
+  }
+
+  /** Hands out the rows of `slice`. */
+  #hand(): number {
+    const cursor = this.#cursor
+    const { only } = cursor
+    if (only?.settings.batch !== undefined) return only.free ? this.#giveBatch(only) : PARKED
+    const { columns, row, count, next } = slice
+    const end = row + count
+    return only === null
+      ? this.#handShared(columns, row, end, next)
+      : this.#handTo(only, columns, row, end, next)
+  }
+
+  /** The common case: one member takes them all. */
+  #handTo(member: Member, columns: Columns, first: number, end: number, next: number): number {
+    const cursor = this.#cursor
+    const { window, log, stamp, byPartition, byKey } = cursor
+    const checked = this.#needsLook(columns)
+    for (let row = first; row < end; row++) {
+      const offset = columns.offsetAt(row)
+      if (!member.free) return PARKED
+      if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
+      if (checked && this.#screened(columns, row, offset)) continue
+      if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
+      this.#giveNew(member, this.#record(columns, row, offset), offset)
+      if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
+      if (byPartition && window.unsettled > 0) return RUNNING
+    }
+    cursor.passTo(next)
+    return RUNNING
+  }
+
+  /** A group of several members, or of none: whose record is it? */
+  #handShared(columns: Columns, first: number, end: number, next: number): number {
+    const cursor = this.#cursor
+    const { window, log, stamp, byPartition, byKey, reader } = cursor
+    const checked = this.#needsLook(columns)
+    for (let row = first; row < end; row++) {
+      const offset = columns.offsetAt(row)
+      if (reader.assigned || !anyFree(cursor.members)) return this.#noMember()
+      if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
+      if (checked && this.#screened(columns, row, offset)) continue
+      if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
+      const record = this.#record(columns, row, offset)
+      const member = reader.memberFor(cursor, record)
+      if (cursor.stamp !== stamp) return RUNNING
+      if (member === 'none') return PARKED
+      if (member === 'hold') this.#holdNew(record, offset)
+      else if (member.settings.batch !== undefined) return this.#giveBatch(member)
+      else this.#giveNew(member, record, offset)
+      if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
+      if (byPartition && window.unsettled > 0) return RUNNING
+    }
+    cursor.passTo(next)
+    return RUNNING
+  }
+
+  #noMember(): number {
+    return this.#cursor.reader.assigned && this.#cursor.owner === null ? BLOCKED : PARKED
+  }
+
+  #record(columns: Columns, row: number, offset: number): DeliveryRecord {
+    const cursor = this.#cursor
+    if (!cursor.mark.remembers) return new DeliveryRecord(cursor, columns, row, 1)
+    const record = new DeliveryRecord(cursor, columns, row, cursor.mark.attemptAt(offset))
+    if (record.attempt > 1) record.more().redelivered = true
+    return record
+  }
+
+  #giveNew(member: Member, record: DeliveryRecord, offset: number): void {
+    const cursor = this.#cursor
+    const { stamp } = cursor
+    cursor.window.enter(record, offset)
+    this.#give(member, record, offset)
+    if (!cursor.byKey || record.state === SETTLED || cursor.stamp !== stamp) return
+    // Not settled within the call: from now on later records of its key wait for it, or its successor.
+    const unsettled = cursor.window.at(offset)
+    if (unsettled !== undefined) cursor.chains.add(unsettled)
+  }
+
+  #give(member: Member, record: DeliveryRecord, offset: number): void {
+    this.#cursor.inFlight++
+    this.#handed++
+    if (member.invoke(record)) this.#cursor.ackNow(record, offset)
+  }
+
+  #holdNew(record: DeliveryRecord, offset: number): void {
+    const cursor = this.#cursor
+    cursor.window.enter(record, offset)
+    if (cursor.byKey) cursor.chains.add(record)
+    this.#setAside(record)
+  }
+
+  #setAside(record: DeliveryRecord): void {
+    record.state = HELD
+    this.#cursor.aside.push(record)
+    this.#cursor.reader.setAside(this.#cursor)
+  }
+
+  // ── what order and content say of a row ───────────────────────────────────────────────────────
+
+  #needsLook(columns: Columns): boolean {
+    return columns.headers !== null || columns.foreign || this.#cursor.mark.remembers
+  }
+
+  /** Passes by what was settled before or is another reader's; sends what cannot be delivered to the dead letters. */
+  #screened(columns: Columns, row: number, offset: number): boolean {
+    const cursor = this.#cursor
+    const verdict = cursor.mark.wasSettled(offset)
+      ? 'not-ours'
+      : screen(cursor.reader, cursor.partition.topic, columns, row)
+    if (verdict === undefined) return false
+    if (verdict === 'not-ours') {
+      cursor.passTo(offset + 1)
+      return true
+    }
+    const record = this.#record(columns, row, offset)
+    cursor.window.enter(record, offset)
+    cursor.reader.settle.failUnseen(record, verdict)
+    return true
+  }
+
+  /** A record whose key is busy enters the window, but waits for its turn. Within one batch keys may repeat. */
+  #heldByKey(columns: Columns, row: number, offset: number): boolean {
+    const cursor = this.#cursor
+    const key = columns.keyAt(row)
+    const last = key === null ? undefined : cursor.chains.last(key)
+    if (last === undefined || last.state === GATHERED) return false
+    const record = this.#record(columns, row, offset)
+    record.state = HELD
+    cursor.window.enter(record, offset)
+    cursor.chains.add(record)
+    return true
+  }
+
+  // ── batches ───────────────────────────────────────────────────────────────────────────────────
+
+  #giveBatch(member: Member): number {
+    const cursor = this.#cursor
+    const { batch } = member.settings
+    if (batch === undefined) return RUNNING
+    if (cursor.window.unsettled === 0 || !cursor.byPartition) {
+      const available = cursor.log.marks.stable - cursor.window.next + cursor.ready.length
+      if (this.linger.holds(available, batch.records, batch.maxWaitMs)) return IDLE
+    }
+    const records = gather(this, cursor, member)
+    if (records.length === 0) return RUNNING
+    cursor.inFlight += records.length
+    this.#handed += records.length
+    member.invokeBatch(new BatchUnit(records))
+    return RUNNING
+  }
+
+  /** Moves what is ready into a batch. Answers whether order lets new records follow. */
+  takeReady(most: number, into: DeliveryRecord[]): boolean {
+    const { byPartition, ready, window } = this.#cursor
+    if (!byPartition) {
+      while (into.length < most && ready.length > 0) {
+        const record = ready.shift() as DeliveryRecord
+        if (record.state === READY) into.push(record)
+      }
+      return true
+    }
+    for (const record of window) {
+      if (record.state !== READY || into.length === most) return false
+      into.push(record)
+    }
+    return true
+  }
+
+  /** New rows, within the window, the stored mark and the overflow policy. */
+  peekNew(most: number, into: Slice): PeekResult {
+    const { log, mark, policy, window } = this.#cursor
+    const span = window.unsettled === 0 ? 0 : window.next - window.committed
+    const max = Math.min(most, mark.allowed - window.next, MAX_WINDOW - span)
+    if (max <= 0) return 'end'
+    return policy === null ? log.peek(window.next, max, 'committed', into) : policy.peek(max, into)
+  }
+
+  /** Takes a row for a batch if order allows: enters it into the window and its key's chain. */
+  take(columns: Columns, row: number): DeliveryRecord | undefined {
+    const cursor = this.#cursor
+    const offset = columns.offsetAt(row)
+    if (this.#needsLook(columns) && this.#screened(columns, row, offset)) return undefined
+    if (cursor.byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) return undefined
+    const record = this.#record(columns, row, offset)
+    record.state = GATHERED
+    cursor.window.enter(record, offset)
+    if (cursor.byKey) cursor.chains.add(record)
+    return record
+  }
+
+  // ── waiting for the engine ────────────────────────────────────────────────────────────────────
+
+  #load(): number {
+    const { log, window } = this.#cursor
+    return this.#waitFor(log.load(window.next, LOAD_BYTES, 'committed'), 'reading the log')
+  }
+
+  /** Stores the mark for the next block of offsets before any of them is handed out. */
+  #reserve(): number {
+    const { log, mark, window } = this.#cursor
+    return window.next >= log.marks.stable ? IDLE : this.#waitFor(mark.reserve(), 'storing a delivery mark')
+  }
+
+  #waitFor(promise: Promise<unknown>, what: string): number {
+    const { reader } = this.#cursor
+    const { dispatcher, due } = reader.ctx
+    const done = (): void => {
+      dispatcher.deactivate()
+      if (this.#status === LOADING) this.wake()
+    }
+    dispatcher.activate()
+    promise.then(done, (error: unknown) => {
+      reader.raise(error, what)
+      due.after(LOAD_RETRY_MS, done)
+    })
+    return LOADING
+  }
+}
+
+function anyFree(members: readonly Member[]): boolean {
+  for (const member of members) if (member.free) return true
+  return false
+}
