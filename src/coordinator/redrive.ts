@@ -150,23 +150,18 @@ export class Redrive {
     let kept = 0
     for (const partition of topic.partitions) {
       const marks = this.#marks.get(partition) as Marks
-      const end = partition.log.marks.stable
-      for (let at = partition.log.marks.start; at < end && redriven < limit; ) {
-        const { records, next } = await readRecords(partition, at, end, READ_RECORDS)
-        for (const record of records) {
-          if (redriven >= limit) break
-          if (marks.has(record.offset)) continue
-          if (options.signal?.aborted === true) throw abortedError(options.signal, 'redrive')
-          if (options.filter?.(record) === false || !(await this.#sendBack(record, options.toAll === true))) {
-            kept++
-            continue
-          }
-          marks.add(record.offset)
-          redriven++
-          await this.#engine.meta.put([[marks.key, marks.stored()]])
-          if (everyMs > 0 && redriven < limit) await this.#pause(everyMs)
+      for await (const letter of lettersOf(partition)) {
+        if (redriven === limit) break
+        if (marks.has(letter.offset)) continue
+        if (options.signal?.aborted === true) throw abortedError(options.signal, 'redrive')
+        if (options.filter?.(letter) === false || !(await this.#sendBack(letter, options.toAll === true))) {
+          kept++
+          continue
         }
-        at = next
+        marks.add(letter.offset)
+        redriven++
+        await this.#engine.meta.put([[marks.key, marks.stored()]])
+        if (everyMs > 0 && redriven < limit) await this.#pause(everyMs)
       }
     }
     return { redriven, kept }
@@ -193,6 +188,16 @@ export class Redrive {
     return new Promise((resolve) => {
       this.#ctx.due.after(ms, resolve)
     })
+  }
+}
+
+/** What a partition holds now, page by page. */
+async function* lettersOf(partition: Partition): AsyncGenerator<LogRecord> {
+  const end = partition.log.marks.stable
+  for (let at = partition.log.marks.start; at < end; ) {
+    const page = await readRecords(partition, Math.max(at, partition.log.marks.start), end, READ_RECORDS)
+    yield* page.records
+    at = page.next
   }
 }
 

@@ -8,11 +8,12 @@
  */
 import type { CoreContext } from '../core/context.ts'
 import { type DeliveryRecord, IN_FLIGHT } from '../core/delivery.ts'
+import { batchOf, type Draft } from '../core/draft.ts'
 import { Due } from '../core/due-queue.ts'
 import type { Partition } from '../core/partition.ts'
 import type { Reader } from '../core/reader.ts'
 import { invalid } from '../core/settings.ts'
-import { batchOf, type Draft, type Topic } from '../core/topic.ts'
+import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
 import type { Waiter } from '../core/waiting.ts'
 import type { Batch } from '../model/batch.ts'

@@ -172,7 +172,7 @@ export class Member {
     record.state = IN_FLIGHT
     record.member = this
     this.counters.delivered++
-    if (record.extra !== null && record.extra.redelivered) {
+    if (record.extra?.redelivered === true) {
       this.counters.redelivered++
     }
   }

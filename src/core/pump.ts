@@ -211,14 +211,14 @@ export class Pump {
   /** A group of several members, or of none: whose record is it? */
   #handShared(columns: Columns, first: number, end: number, next: number): number {
     const cursor = this.#cursor
-    const { window, log, stamp, byPartition, byKey, reader } = cursor
+    const { window, log, stamp, byPartition, reader } = cursor
+    if (reader.assigned) return this.#noMember()
     const checked = this.#needsLook(columns)
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
-      if (reader.assigned || !anyFree(cursor.members)) return this.#noMember()
+      if (!anyFree(cursor.members)) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
-      if (checked && this.#screened(columns, row, offset)) continue
-      if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
+      if (this.#consumed(columns, row, offset, checked)) continue
       const record = this.#record(columns, row, offset)
       const member = reader.memberFor(cursor, record)
       if (cursor.stamp !== stamp) return RUNNING
@@ -279,6 +279,13 @@ export class Pump {
 
   #needsLook(columns: Columns): boolean {
     return columns.headers !== null || columns.foreign || this.#cursor.mark.remembers
+  }
+
+  /** Not to be handed out now, by content or by order: it was passed by, dead-lettered or held. */
+  #consumed(columns: Columns, row: number, offset: number, checked: boolean): boolean {
+    const { byKey, chains } = this.#cursor
+    if (checked && this.#screened(columns, row, offset)) return true
+    return byKey && chains.size > 0 && this.#heldByKey(columns, row, offset)
   }
 
   /** Passes by what was settled before or is another reader's; sends what cannot be delivered to the dead letters. */
@@ -359,8 +366,7 @@ export class Pump {
   take(columns: Columns, row: number): DeliveryRecord | undefined {
     const cursor = this.#cursor
     const offset = columns.offsetAt(row)
-    if (this.#needsLook(columns) && this.#screened(columns, row, offset)) return undefined
-    if (cursor.byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) return undefined
+    if (this.#consumed(columns, row, offset, this.#needsLook(columns))) return undefined
     const record = this.#record(columns, row, offset)
     record.state = GATHERED
     cursor.window.enter(record, offset)

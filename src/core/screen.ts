@@ -11,14 +11,8 @@ import type { Topic } from './topic.ts'
 
 /** Undefined: hand it out. `not-ours`: pass by. Anything else is why it goes to the dead letters. */
 export function screen(reader: Reader, topic: Topic, columns: Columns, row: number): string | undefined {
-  const headers = columns.headersAt(row)
-  if (
-    headers !== null &&
-    headers.has(REDRIVE_READER_HEADER) &&
-    headers.get(REDRIVE_READER_HEADER) !== reader.key
-  ) {
-    return 'not-ours'
-  }
+  const reserved = columns.headersAt(row)?.get(REDRIVE_READER_HEADER)
+  if (reserved !== undefined && reserved !== reader.key) return 'not-ours'
   if (!columns.foreign) return undefined
   const value = columns.values[row]
   if (value instanceof PoisonValue) return `cannot be decoded: ${messageOf(value.cause)}`

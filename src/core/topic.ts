@@ -10,13 +10,13 @@
  * critical section, and one thread is its lock. Nothing in here ever calls a subscriber.
  */
 import { type Appended, NO_ROOM, type Refusal } from '../log/contract.ts'
-import { type Batch, Columns } from '../model/batch.ts'
+import type { Batch } from '../model/batch.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
-import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
 import type { PublishEntry, Published, PublishOptions } from '../model/options.ts'
-import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
+import type { Key, RecordHeaders } from '../model/record.ts'
 import type { CoreContext } from './context.ts'
 import { DedupeWindow } from './dedupe.ts'
+import { batchOf, type Draft, makeDraft, sizeOf, validated } from './draft.ts'
 import { Histogram } from './histogram.ts'
 import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
@@ -27,16 +27,6 @@ import { PublishWaiter, refusedError } from './waiting.ts'
 const SAMPLE_EVERY = 64
 /** Dead letters remembered for idempotence. */
 const DEAD_LETTERS_KNOWN = 65_536
-
-/** A record that passed validation. */
-export interface Draft {
-  readonly value: unknown
-  readonly key: Key | null
-  readonly headers: RecordHeaders | null
-  readonly partition: number | undefined
-  readonly id: string | undefined
-  readonly sizeBytes: number
-}
 
 export class Topic {
   readonly name: string
@@ -177,7 +167,7 @@ export class Topic {
   #appendPlain(value: unknown): number {
     const partition = this.#onlyPartition as Partition
     if (partition.waiting > 0) return NO_ROOM
-    const sizeBytes = this.#sizeOf(value)
+    const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
     const offset = partition.appendOne(value, null, null, sizeBytes, null)
     if (offset >= 0) {
       this.published++
@@ -198,83 +188,20 @@ export class Topic {
     }
   }
 
-  /** Checks everything a caller can get wrong. Appends nothing. */
   draft(value: unknown, options?: Omit<PublishOptions, 'signal'>): Draft {
     if (this.#ended !== undefined) throw this.#ended
-    if (value === undefined) {
-      throw new OdradekError('INVALID_VALUE', 'undefined is not a value; publish null for a tombstone')
-    }
-    const checked = this.settings.schema === null || value === null ? value : this.#validated(value)
-    const { key, headers, partition, id } = options ?? NO_OPTIONS
-    if (key !== undefined && key !== null && typeof key !== 'string' && !(key instanceof Uint8Array)) {
-      throw new OdradekError('INVALID_ARGUMENT', `a key is a string, bytes or null; got ${typeof key}`)
-    }
-    if (partition !== undefined) this.partitionAt(partition)
-    let all = headers === undefined ? null : RecordHeaders.from(headers)
-    if (id !== undefined) {
-      if (typeof id !== 'string' || id === '') {
-        throw new OdradekError('INVALID_ARGUMENT', 'an id is a string that is not empty')
-      }
-      all = (all ?? new RecordHeaders([])).with(ID_HEADER, id)
-    }
-    const sizeBytes = this.#sizeOf(checked)
-    if (sizeBytes > this.retention.bytes) {
-      throw new OdradekError(
-        'TOO_LARGE',
-        `a record of ${sizeBytes} bytes; topic "${this.name}" retains ${this.retention.bytes} per partition`,
-      )
-    }
-    return {
-      value: checked,
-      key: key ?? null,
-      headers: all?.size === 0 ? null : all,
-      partition,
-      id,
-      sizeBytes,
-    }
-  }
-
-  #validated(value: unknown): unknown {
-    const { schema } = this.settings
-    if (schema === null) return value
-    const result = schema['~standard'].validate(value)
-    if (result instanceof Promise) {
-      throw new OdradekError(
-        'UNSUPPORTED',
-        `the schema of "${this.name}" validates asynchronously; use a synchronous one`,
-      )
-    }
-    if (result.issues === undefined) return result.value
-    throw new OdradekError(
-      'INVALID_VALUE',
-      `the value does not fit the schema of "${this.name}": ${issuesText(result.issues)}`,
-      {
-        cause: result.issues,
-      },
-    )
+    if (options?.partition !== undefined) this.partitionAt(options.partition)
+    return makeDraft(this.name, this.settings, value, options ?? NO_OPTIONS)
   }
 
   /** Why a value from foreign bytes does not fit the schema; undefined when it does. */
   schemaFailure(value: unknown): string | undefined {
-    if (this.settings.schema === null || value === null) return undefined
     try {
-      this.#validated(value)
+      validated(this.name, this.settings.schema, value)
       return undefined
     } catch (error) {
       return messageOf(error)
     }
-  }
-
-  #sizeOf(value: unknown): number {
-    if (typeof value === 'string') return 2 * value.length + RECORD_OVERHEAD_BYTES
-    if (value instanceof Uint8Array) return value.byteLength + RECORD_OVERHEAD_BYTES
-    const { sizeOf } = this.settings
-    if (sizeOf === null || value === null) return FLAT_VALUE_BYTES + RECORD_OVERHEAD_BYTES
-    const sizeBytes = sizeOf(value)
-    if (!(sizeBytes >= 0) || sizeBytes > 0xffff_ffff - RECORD_OVERHEAD_BYTES) {
-      throw new OdradekError('INVALID_VALUE', `sizeOf of "${this.name}" answered ${String(sizeBytes)}`)
-    }
-    return Math.ceil(sizeBytes) + RECORD_OVERHEAD_BYTES
   }
 
   choose(draft: Draft): Partition {
@@ -491,7 +418,7 @@ export class Topic {
     if (this.#ended !== undefined) throw this.#ended
     const now = this.#ctx.clock.monotonic()
     if (this.#deadLetters.get(identity, now) !== undefined) return
-    const sizeBytes = this.#sizeOf(value)
+    const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
     const draft: Draft = { value, key, headers, partition: undefined, id: undefined, sizeBytes }
     const partition = this.choose(draft)
     const result = partition.appendForced(batchOf([draft]))
@@ -509,7 +436,7 @@ export class Topic {
       headers,
       partition: undefined,
       id: undefined,
-      sizeBytes: this.#sizeOf(value),
+      sizeBytes: sizeOf(this.name, this.settings.sizeOf, value),
     }
     return this.#publishDraft(draft, undefined, null)
   }
@@ -551,40 +478,6 @@ const NO_OPTIONS: PublishOptions = {}
 
 function dedupeFor(settings: TopicSettings): DedupeWindow | null {
   return settings.dedupe === null ? null : new DedupeWindow(settings.dedupe.windowMs, settings.dedupe.records)
-}
-
-export function batchOf(drafts: readonly Draft[]): Batch {
-  const columns = new Columns(0)
-  let sizeBytes = 0
-  const { length } = drafts
-  const sizes = new Uint32Array(length)
-  for (let i = 0; i < length; i++) {
-    const draft = drafts[i] as Draft
-    columns.values[i] = draft.value
-    sizes[i] = draft.sizeBytes
-    sizeBytes += draft.sizeBytes
-    if (draft.key !== null) columns.keys ??= new Array(length).fill(null)
-    if (columns.keys !== null) columns.keys[i] = draft.key
-    if (draft.headers !== null) columns.headers ??= new Array(length).fill(null)
-    if (columns.headers !== null) columns.headers[i] = draft.headers
-  }
-  columns.sizes = sizes
-  columns.count = length
-  return { count: length, sizeBytes, columns, bytes: null, producer: null }
-}
-
-function issuesText(
-  issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[],
-): string {
-  return issues
-    .slice(0, 3)
-    .map((issue) => {
-      const path = issue.path
-        ?.map((part) => String(typeof part === 'object' && part !== null && 'key' in part ? part.key : part))
-        .join('.')
-      return path === undefined || path === '' ? issue.message : `${path}: ${issue.message}`
-    })
-    .join('; ')
 }
 
 function raise(error: OdradekError): never {

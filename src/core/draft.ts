@@ -1,0 +1,113 @@
+/** A record on its way in: everything a caller can get wrong is checked here, before anything is touched. */
+import { type Batch, Columns } from '../model/batch.ts'
+import { OdradekError } from '../model/errors.ts'
+import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
+import type { PublishOptions } from '../model/options.ts'
+import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
+import type { StandardIssue, StandardSchemaV1 } from '../model/standard-schema.ts'
+import type { TopicSettings } from './topic-settings.ts'
+
+/** Sizes are kept in 32 bits. */
+const MAX_SIZE_BYTES = 0xffff_ffff
+
+/** A record that passed validation. */
+export interface Draft {
+  readonly value: unknown
+  readonly key: Key | null
+  readonly headers: RecordHeaders | null
+  readonly partition: number | undefined
+  readonly id: string | undefined
+  readonly sizeBytes: number
+}
+
+/** @throws OdradekError INVALID_VALUE, INVALID_ARGUMENT, TOO_LARGE, UNSUPPORTED */
+export function makeDraft(
+  topic: string,
+  settings: TopicSettings,
+  value: unknown,
+  options: Omit<PublishOptions, 'signal'>,
+): Draft {
+  if (value === undefined) {
+    throw new OdradekError('INVALID_VALUE', 'undefined is not a value; publish null for a tombstone')
+  }
+  const checked = validated(topic, settings.schema, value)
+  const sizeBytes = sizeOf(topic, settings.sizeOf, checked)
+  if (sizeBytes > settings.retention.bytes) {
+    throw new OdradekError(
+      'TOO_LARGE',
+      `a record of ${sizeBytes} bytes; topic "${topic}" retains ${settings.retention.bytes} per partition`,
+    )
+  }
+  const { partition, id } = options
+  return { value: checked, key: keyOf(options.key), headers: headersOf(options), partition, id, sizeBytes }
+}
+
+/** The caller's bytes may change after the call; the record's key may not. */
+function keyOf(key: Key | null | undefined): Key | null {
+  if (key === undefined || key === null) return null
+  if (typeof key === 'string') return key
+  if (key instanceof Uint8Array) return key.slice()
+  throw new OdradekError('INVALID_ARGUMENT', `a key is a string, bytes or null; got ${typeof key}`)
+}
+
+function headersOf({ headers, id }: Omit<PublishOptions, 'signal'>): RecordHeaders | null {
+  let all = headers === undefined ? null : RecordHeaders.from(headers)
+  if (id !== undefined) {
+    if (typeof id !== 'string' || id === '') {
+      throw new OdradekError('INVALID_ARGUMENT', 'an id is a string that is not empty')
+    }
+    all = (all ?? new RecordHeaders([])).with(ID_HEADER, id)
+  }
+  return all?.size === 0 ? null : all
+}
+
+/** What the schema makes of a value; a tombstone has nothing to validate. */
+export function validated(topic: string, schema: StandardSchemaV1 | null, value: unknown): unknown {
+  if (schema === null || value === null) return value
+  const result = schema['~standard'].validate(value)
+  if (result instanceof Promise) {
+    throw new OdradekError(
+      'UNSUPPORTED',
+      `the schema of "${topic}" validates asynchronously; use a synchronous one`,
+    )
+  }
+  if (result.issues === undefined) return result.value
+  throw new OdradekError(
+    'INVALID_VALUE',
+    `the value does not fit the schema of "${topic}": ${issuesText(result.issues)}`,
+    { cause: result.issues },
+  )
+}
+
+/** Nominal bytes: by length, else by the topic's `sizeOf`, else flat. */
+export function sizeOf(topic: string, custom: TopicSettings['sizeOf'], value: unknown): number {
+  if (typeof value === 'string') return 2 * value.length + RECORD_OVERHEAD_BYTES
+  if (value instanceof Uint8Array) return value.byteLength + RECORD_OVERHEAD_BYTES
+  if (custom === null || value === null) return FLAT_VALUE_BYTES + RECORD_OVERHEAD_BYTES
+  const sizeBytes = custom(value)
+  if (!(sizeBytes >= 0) || sizeBytes > MAX_SIZE_BYTES - RECORD_OVERHEAD_BYTES) {
+    throw new OdradekError('INVALID_VALUE', `sizeOf of "${topic}" answered ${String(sizeBytes)}`)
+  }
+  return Math.ceil(sizeBytes) + RECORD_OVERHEAD_BYTES
+}
+
+/** Drafts of one partition as a batch of columns. */
+export function batchOf(drafts: readonly Draft[]): Batch {
+  const columns = new Columns(0, drafts.length)
+  let sizeBytes = 0
+  for (const draft of drafts) {
+    columns.push(draft.value, draft.key, draft.headers, 0, draft.sizeBytes)
+    sizeBytes += draft.sizeBytes
+  }
+  return { count: drafts.length, sizeBytes, columns, bytes: null, producer: null }
+}
+
+function issuesText(issues: readonly StandardIssue[]): string {
+  return issues
+    .slice(0, 3)
+    .map(({ message, path }) => {
+      const where = path?.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+      return where === undefined || where === '' ? message : `${where}: ${message}`
+    })
+    .join('; ')
+}
