@@ -23,8 +23,8 @@ function report(name: string, declarations: string): boolean {
     configObjectFullPath: configPath,
     packageJsonFullPath: join(root, 'package.json'),
   })
-  const messageCallback = name === 'index' ? undefined : passIfNamedByIndex
-  return Extractor.invoke(config, { localBuild: update, messageCallback }).succeeded
+  const callback = name === 'index' ? {} : { messageCallback: passIfNamedByIndex }
+  return Extractor.invoke(config, { localBuild: update, ...callback }).succeeded
 }
 
 /** The other entry points need not repeat a type that `index`, reported first, already names. */

@@ -76,8 +76,8 @@ export interface BrokerPlugs {
 /** Topic names and the types of their values. */
 export type TopicMap = Record<string, unknown>
 
-type ValueOf<Topics extends TopicMap, Name> = Name extends keyof Topics ? Topics[Name] : unknown
-type NameOf<Topics extends TopicMap> = string extends keyof Topics ? string : keyof Topics & string
+type ValueOf<Topics extends object, Name> = Name extends keyof Topics ? Topics[Name] : unknown
+type NameOf<Topics extends object> = string extends keyof Topics ? string : keyof Topics & string
 
 export interface CloseResult {
   /** Deliveries that were in flight and unsettled when the drain ended. */
@@ -100,7 +100,7 @@ function guarded(logger: Logger): Logger {
   return { debug: call('debug'), info: call('info'), warn: call('warn'), error: call('error') }
 }
 
-export class Broker<Map extends TopicMap = TopicMap> implements AsyncDisposable {
+export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #engine: Engine
   readonly #ctx: CoreContext
   readonly #topics: Topics

@@ -78,7 +78,7 @@ export type { TopicHandle } from './topic-handle.ts'
  * @param url `memory:`, optionally with a name that is only a label.
  * @throws OdradekError UNSUPPORTED for a scheme without an engine, INVALID_ARGUMENT for what is no URL
  */
-export async function openBroker<Map extends TopicMap = TopicMap>(
+export async function openBroker<Map extends object = TopicMap>(
   url = 'memory:',
   options: BrokerOptions = {},
 ): Promise<Broker<Map>> {

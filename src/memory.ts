@@ -6,7 +6,7 @@ import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from './b
 import { memoryEngine } from './log/memory/memory-engine.ts'
 import { SystemClock } from './model/clock.ts'
 
-export function createBroker<Map extends TopicMap = TopicMap>(
+export function createBroker<Map extends object = TopicMap>(
   options: BrokerOptions = {},
   plugs: BrokerPlugs = {},
 ): Broker<Map> {

@@ -96,7 +96,7 @@ function shapeComplaints(file: SourceFile, code: string): string[] {
     complaints.push('does not open with a comment that says what it owns')
   if (/^export default\b/m.test(code)) complaints.push('export default: name it')
   if (/^export (?:type )?\*/m.test(code)) complaints.push('export *: list the names one by one')
-  if (/\bcatch\s*(?:\([^)]*\)\s*)?\{\s*\}/.test(code)) complaints.push('an empty catch swallows a failure')
+  if (/\bcatch\s*(?:\([^)]*\)\s*)?\{\s*\}/.test(file.text)) complaints.push('an empty catch does not say why')
   const lines = lineCount(file.text)
   if (lines > MAX_LINES) complaints.push(`${lines} lines, more than ${MAX_LINES}: it has two ideas`)
   return complaints
