@@ -42,6 +42,8 @@ export class Dispatcher {
   /** The budget of this turn is spent. */
   #spent = false
   #stride = 8
+  /** Records handed out since the last look at the clock. */
+  #since = 0
   /** In flight, waiting publishers, retries due: what keeps the process alive and `idle()` waiting. */
   #active = 0
   #holding = false
@@ -156,9 +158,7 @@ export class Dispatcher {
   }
 
   #drain(): void {
-    this.tick = this.#clock.monotonic()
     this.#openTurn()
-    let since = 0
     for (;;) {
       const partition = this.#partitions.shift()
       if (partition !== undefined) {
@@ -167,15 +167,14 @@ export class Dispatcher {
       }
       const pump = this.#pumps.shift()
       if (pump === undefined) return
-      since += pump.run(this.#stride) + 1
-      if (since < this.#stride) continue
-      if (this.#look()) return
-      since = 0
+      this.#since += pump.run(this.#stride) + 1
+      if (this.#since >= this.#stride && this.#look()) return
     }
   }
 
   /** Looks at the clock; whether the turn's budget is spent. */
   #look(): boolean {
+    this.#since = 0
     const now = this.#clock.monotonic()
     const took = now - this.tick
     this.tick = now
@@ -189,6 +188,7 @@ export class Dispatcher {
   #openTurn(): void {
     if (this.#turnOpen) return
     this.#turnOpen = true
+    this.tick = this.#clock.monotonic()
     this.#turnStart = this.tick
     this.#clock.nextTurn(this.#closeTurn)
   }
