@@ -15,6 +15,8 @@ export interface Plan {
   readonly rounds: number
   /** Milliseconds one contender should take in one round. */
   readonly roundMs: number
+  /** `cpu`: processor time of the whole process, for machines that are busy with other things. */
+  readonly clock: 'wall' | 'cpu'
 }
 
 /** What a row must reach: at least, or at most, `value` in the row's unit. */
