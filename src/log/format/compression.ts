@@ -5,9 +5,7 @@
 import { OdradekError } from '../../model/errors.ts'
 
 /** Codec numbers in the low three bits of a batch's attributes. */
-export const COMPRESSION_NAMES = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
-
-export type CompressionName = (typeof COMPRESSION_NAMES)[number]
+const COMPRESSION_NAMES = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
 /** What a compressed records section may grow to: a small batch must not become all of memory. */
 export const MAX_DECOMPRESSED_BYTES: number = 128 * 1024 * 1024

@@ -1,5 +1,6 @@
 /**
- * One record inside a batch: the format, and its writer (record-reader.ts reads it). Lengths and deltas are zigzag varints, −1 for null:
+ * One record inside a batch: the format, and its writer (record-reader.ts reads it). Lengths and deltas are
+ * zigzag varints, −1 for null:
  *
  *   length | attributes i8 | timestamp delta (varlong) | offset delta | key length, key | value length, value
  *   | header count | name length, name, value length, value | name length, ...
@@ -30,7 +31,7 @@ const SHORT_COPY = 16
 /** The buffer that batches are written into is kept for the next one, unless it has grown beyond this. */
 const MAX_SPARE_BYTES = 1024 * 1024
 
-/** Taken by one writer at a time: a codec is the user's code and may come to encode another batch. */
+/** Taken by one writer at a time: a codec is the user's code, which may come to encode another batch, or throw. */
 let spare: Uint8Array | null = null
 
 /** Writes records one after the other, leaving room in front of them. */
