@@ -76,8 +76,10 @@ export interface BrokerPlugs {
 /** Topic names and the types of their values. */
 export type TopicMap = Record<string, unknown>
 
-type ValueOf<Topics extends object, Name> = Name extends keyof Topics ? Topics[Name] : unknown
-type NameOf<Topics extends object> = string extends keyof Topics ? string : keyof Topics & string
+/** The values of a topic: as named by the map, else unknown. */
+export type TopicValue<Topics extends object, Name> = Name extends keyof Topics ? Topics[Name] : unknown
+/** The names a broker accepts: those of the map, or any where there is none. */
+export type TopicName<Topics extends object> = string extends keyof Topics ? string : keyof Topics & string
 
 export interface CloseResult {
   /** Deliveries that were in flight and unsettled when the drain ended. */
@@ -110,6 +112,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #events: Events
   #closing: Promise<CloseResult> | undefined
 
+  /** @internal */
   constructor(engine: Engine, options: BrokerOptions = {}, plugs: BrokerPlugs = {}) {
     this.#engine = engine
     const clock = options.clock ?? new SystemClock()
@@ -173,20 +176,20 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
    * Creates a topic, or answers the existing one when it has the same settings.
    * @throws OdradekError INVALID_TOPIC, INVALID_ARGUMENT, TOPIC_EXISTS, CLOSED
    */
-  async createTopic<T = never, Name extends NameOf<Map> = NameOf<Map>>(
+  async createTopic<T = never, Name extends TopicName<Map> = TopicName<Map>>(
     name: Name,
-    options: TopicOptions<[T] extends [never] ? ValueOf<Map, Name> : T> = {},
-  ): Promise<TopicHandle<[T] extends [never] ? ValueOf<Map, Name> : T>> {
+    options: TopicOptions<[T] extends [never] ? TopicValue<Map, Name> : T> = {},
+  ): Promise<TopicHandle<[T] extends [never] ? TopicValue<Map, Name> : T>> {
     return new TopicHandle(await this.#topics.create(name, options), this.#host)
   }
 
   /** Changes retention, or adds partitions: those start at 0 for every reader, and keys move. */
-  async alterTopic(name: NameOf<Map>, changes: TopicChanges): Promise<void> {
+  async alterTopic(name: TopicName<Map>, changes: TopicChanges): Promise<void> {
     await this.#topics.alter(name, changes)
   }
 
   /** Deletes topic and records. Waiting publishers reject, subscriptions end. */
-  deleteTopic(name: NameOf<Map>): Promise<void> {
+  deleteTopic(name: TopicName<Map>): Promise<void> {
     return this.#topics.delete(name)
   }
 
@@ -196,18 +199,18 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   }
 
   /** A handle on an existing topic. @throws OdradekError UNKNOWN_TOPIC */
-  topic<T = never, Name extends NameOf<Map> = NameOf<Map>>(
+  topic<T = never, Name extends TopicName<Map> = TopicName<Map>>(
     name: Name,
-  ): TopicHandle<[T] extends [never] ? ValueOf<Map, Name> : T> {
+  ): TopicHandle<[T] extends [never] ? TopicValue<Map, Name> : T> {
     return new TopicHandle(this.#topics.require(name), this.#host)
   }
 
   // ── publishing ────────────────────────────────────────────────────────────────────────────────
 
   /** See `TopicHandle.publish`. */
-  publish<Name extends NameOf<Map>>(
+  publish<Name extends TopicName<Map>>(
     topic: Name,
-    value: ValueOf<Map, Name>,
+    value: TopicValue<Map, Name>,
     options?: PublishOptions,
   ): Promise<Published> {
     const found = this.#topics.get(topic)
@@ -215,18 +218,18 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   }
 
   /** See `TopicHandle.tryPublish`. */
-  tryPublish<Name extends NameOf<Map>>(
+  tryPublish<Name extends TopicName<Map>>(
     topic: Name,
-    value: ValueOf<Map, Name>,
+    value: TopicValue<Map, Name>,
     options?: Omit<PublishOptions, 'signal'>,
   ): Published | undefined {
     return this.#topics.require(topic).tryPublish(value, options)
   }
 
   /** See `TopicHandle.publishAll`. */
-  async publishAll<Name extends NameOf<Map>>(
+  async publishAll<Name extends TopicName<Map>>(
     topic: Name,
-    entries: Iterable<PublishEntry<ValueOf<Map, Name>>>,
+    entries: Iterable<PublishEntry<TopicValue<Map, Name>>>,
     options?: { signal?: AbortSignal },
   ): Promise<Published[]> {
     return this.#topics.require(topic).publishAll(entries, options)
@@ -255,14 +258,14 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
    * accepted after it resolves is seen.
    * @throws OdradekError UNKNOWN_TOPIC, CONSUMER_EXISTS, INCONSISTENT_GROUP, INVALID_ARGUMENT, OFFSET_OUT_OF_RANGE
    */
-  subscribe<Name extends NameOf<Map> | (string & {})>(
+  subscribe<Name extends TopicName<Map> | (string & {})>(
     topic: Name,
-    subscriber: BatchHandler<ValueOf<Map, Name>> | BatchSubscriber<ValueOf<Map, Name>>,
+    subscriber: BatchHandler<TopicValue<Map, Name>> | BatchSubscriber<TopicValue<Map, Name>>,
     options: BatchSubscribeOptions,
   ): Promise<Subscription>
-  subscribe<Name extends NameOf<Map> | (string & {})>(
+  subscribe<Name extends TopicName<Map> | (string & {})>(
     topic: Name,
-    subscriber: Handler<ValueOf<Map, Name>> | Subscriber<ValueOf<Map, Name>>,
+    subscriber: Handler<TopicValue<Map, Name>> | Subscriber<TopicValue<Map, Name>>,
     options?: SubscribeOptions,
   ): Promise<Subscription>
   subscribe(topic: string, subscriber: unknown, options: SubscribeOptions = {}): Promise<Subscription> {
@@ -270,15 +273,15 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   }
 
   /** See `TopicHandle.stream`. */
-  stream<Name extends NameOf<Map> | (string & {})>(
+  stream<Name extends TopicName<Map> | (string & {})>(
     topic: Name,
     options: StreamOptions = {},
-  ): RecordStream<ValueOf<Map, Name>> {
-    return this.#host.streamOf(topic, options) as RecordStream<ValueOf<Map, Name>>
+  ): RecordStream<TopicValue<Map, Name>> {
+    return this.#host.streamOf(topic, options) as RecordStream<TopicValue<Map, Name>>
   }
 
   /** Ends a subscription and forgets its place. @throws OdradekError UNKNOWN_TOPIC, UNKNOWN_CONSUMER */
-  unsubscribe(topic: NameOf<Map>, id: string): Promise<void> {
+  unsubscribe(topic: TopicName<Map>, id: string): Promise<void> {
     return this.#readers.unsubscribe(topic, id)
   }
 
@@ -292,7 +295,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
    * attempts start at 1, other readers are not touched. All partitions or none.
    * @throws OdradekError UNKNOWN_TOPIC, UNKNOWN_CONSUMER, OFFSET_OUT_OF_RANGE, INVALID_ARGUMENT
    */
-  resetOffset(topic: NameOf<Map>, reader: ReaderRef, to: StartPosition): Promise<void> {
+  resetOffset(topic: TopicName<Map>, reader: ReaderRef, to: StartPosition): Promise<void> {
     return this.#readers.resetOffset(topic, reader, to)
   }
 
@@ -305,12 +308,12 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
    * Records with `from ≤ offset < to`, without a reader. Default: all that is kept.
    * @throws OdradekError UNKNOWN_TOPIC, INVALID_ARGUMENT, OFFSET_OUT_OF_RANGE
    */
-  async read<Name extends NameOf<Map>>(
+  async read<Name extends TopicName<Map>>(
     topic: Name,
     partition = 0,
     from?: number,
     to?: number,
-  ): Promise<LogRecord<ValueOf<Map, Name>>[]> {
+  ): Promise<LogRecord<TopicValue<Map, Name>>[]> {
     const found = this.#topics.require(topic)
     found.expire()
     const source = found.partitionAt(partition)
@@ -323,10 +326,10 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       )
     }
     const until = Math.min(to ?? stable, stable)
-    const records: LogRecord<ValueOf<Map, Name>>[] = []
+    const records: LogRecord<TopicValue<Map, Name>>[] = []
     for (let at = first; at < until; ) {
       const page = await readRecords(source, at, until, until - at)
-      records.push(...(page.records as LogRecord<ValueOf<Map, Name>>[]))
+      records.push(...(page.records as LogRecord<TopicValue<Map, Name>>[]))
       at = page.next
     }
     return records
@@ -335,7 +338,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   // ── looking ───────────────────────────────────────────────────────────────────────────────────
 
   /** @throws OdradekError UNKNOWN_TOPIC */
-  describe(topic: NameOf<Map>): TopicDescription {
+  describe(topic: TopicName<Map>): TopicDescription {
     return this.#describe(this.#topics.require(topic))
   }
 

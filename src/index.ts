@@ -7,7 +7,7 @@ import type { Broker, BrokerOptions, TopicMap } from './broker.ts'
 import { createBroker } from './memory.ts'
 import { OdradekError } from './model/errors.ts'
 
-export type { Broker, BrokerOptions, CloseResult, TopicMap } from './broker.ts'
+export type { Broker, BrokerOptions, CloseResult, TopicMap, TopicName, TopicValue } from './broker.ts'
 export type { RedriveResult } from './coordinator/redrive.ts'
 export type { Subscription } from './coordinator/subscription.ts'
 export type { Transaction, TransactionOptions } from './coordinator/transactions.ts'

@@ -6,6 +6,10 @@ import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from './b
 import { memoryEngine } from './log/memory/memory-engine.ts'
 import { SystemClock } from './model/clock.ts'
 
+export type { Broker, BrokerOptions, BrokerPlugs, TopicMap } from './broker.ts'
+export type { Observer } from './core/events.ts'
+
+/** Opens a broker in memory, at once. `plugs` is what the surroundings have to offer, as diagnostics. */
 export function createBroker<Map extends object = TopicMap>(
   options: BrokerOptions = {},
   plugs: BrokerPlugs = {},

@@ -28,6 +28,7 @@ export class TopicHandle<T = unknown> {
   readonly #topic: Topic
   readonly #host: HandleHost
 
+  /** @internal */
   constructor(topic: Topic, host: HandleHost) {
     this.#topic = topic
     this.#host = host

@@ -26,6 +26,7 @@ export class Subscription implements AsyncDisposable {
   /** Resolves when the subscription has ended, whoever ended it. */
   readonly closed: Promise<void>
 
+  /** @internal */
   constructor(reader: Reader, member: Member, host: SubscriptionHost, onEnd: () => void) {
     this.#reader = reader
     this.#member = member

@@ -10,7 +10,7 @@ import { Emitter } from './emitter.ts'
 
 export type EventName = keyof BrokerEvents
 /** Hears every event, whoever else listens. */
-export type Observer = (name: EventName, event: unknown) => void
+export type Observer = (name: keyof BrokerEvents, event: unknown) => void
 
 export class Events {
   readonly emitter: Emitter<BrokerEvents>
@@ -40,7 +40,7 @@ export class Events {
   error(error: unknown, context: string): void {
     const raised = error instanceof Error ? error : new Error(messageOf(error))
     if (this.emitter.listenerCount('error') === 0) {
-      this.#logger.error({ error: raised, context }, `${context}: ${raised.message}`)
+      this.#logger.error({ error: raised, context }, `${context}: ${messageOf(raised)}`)
     }
     this.raise('error', { error: raised, context })
   }

@@ -23,7 +23,10 @@ export class RecordStream<T> implements AsyncIterableIterator<Delivery<T>> {
   #ended = false
   #failure: { error: unknown } | undefined
 
-  /** `open` subscribes with the given handler, manual acks and manual credit; `onEnd` hears when it ends. */
+  /**
+   * `open` subscribes with the given handler, manual acks and manual credit; `onEnd` hears when it ends.
+   * @internal
+   */
   constructor(
     open: (handler: (delivery: Delivery<T>) => void, onEnd: () => void) => Promise<StreamSource>,
     signal: AbortSignal | undefined,

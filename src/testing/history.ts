@@ -76,20 +76,20 @@ export interface DeliveredRecord extends PolledRecord {
 
 export type Settlement = 'ack' | 'nack' | 'reject' | 'expire' | 'release'
 
-interface Indexed<Type extends string> {
+export interface Indexed<Type extends string> {
   readonly type: Type
   /** Place in the history, from 0. */
   readonly index: number
 }
-interface Completion<Type extends string> extends Indexed<Type> {
+export interface Completion<Type extends string> extends Indexed<Type> {
   /** Index of the event that this one ends. */
   readonly of: number
 }
-interface AtPartition<Type extends string> extends Indexed<Type> {
+export interface AtPartition<Type extends string> extends Indexed<Type> {
   readonly topic: string
   readonly partition: number
 }
-interface AtCursor<Type extends string> extends AtPartition<Type> {
+export interface AtCursor<Type extends string> extends AtPartition<Type> {
   readonly group: string
 }
 

@@ -1,8 +1,34 @@
-/** `odradek/testing`: what users and we ourselves test with. */
+/**
+ * `odradek/testing`: what users and we ourselves test with. The log contract is here too, for whoever writes
+ * an engine and runs the conformance suite on it.
+ */
 
 export {
+  type Appended,
+  type At,
+  type ByteSlice,
+  type Engine,
+  type Isolation,
+  type LogSpec,
+  type Marks,
+  type Meta,
+  type MetaChange,
+  NO_ROOM,
+  type PartitionLog,
+  type PeekResult,
+  PoisonValue,
+  type ProducerView,
+  type Refusal,
+  type RetentionLimits,
+  type RoomMode,
+} from '../log/contract.ts'
+export { type Batch, Columns, type ProducerInfo, Slice } from '../model/batch.ts'
+export {
+  type AtCursor,
+  type AtPartition,
   type CloseEvent,
   type CommitEvent,
+  type Completion,
   type CrashEvent,
   type DeadLetterEvent,
   type DeliverEvent,
@@ -16,6 +42,7 @@ export {
   History,
   type HistoryEvent,
   type HistoryJSON,
+  type Indexed,
   type LeaveEvent,
   type PollEvent,
   type PolledRecord,
@@ -35,5 +62,10 @@ export {
 } from './history.ts'
 export { ANOMALY_KINDS, type Anomaly, type AnomalyKind, type AnomalyPlace } from './history-anomalies.ts'
 export { type CheckOptions, checkHistory } from './history-checks.ts'
-export { type ConformanceCase, type LogConformanceOptions, logConformance } from './log-conformance.ts'
+export {
+  type Capability,
+  type ConformanceCase,
+  type LogConformanceOptions,
+  logConformance,
+} from './log-conformance.ts'
 export { ManualClock, type ManualClockOptions } from './manual-clock.ts'
