@@ -9,7 +9,6 @@ import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
 import type { DeliveryRecord } from './delivery.ts'
 
-export const DLQ_PREFIX = 'dlq.'
 const ERRORS = '__dlq.errors.'
 export const DLQ_TOPIC_HEADER: string = `${ERRORS}topic`
 export const DLQ_PARTITION_HEADER: string = `${ERRORS}partition`

@@ -2,8 +2,11 @@
 import { OdradekError } from '../model/errors.ts'
 import { MAX_TOPIC_NAME } from '../model/limits.ts'
 
-/** Kafka's bound for topic names, used for ids and groups. Topics leave room for `dlq.`. */
+/** Kafka's bound for topic names, used for ids, groups and dead letters. Other topics leave room for `dlq.`. */
 const MAX_NAME = 249
+
+/** What the default name of a dead-letter topic begins with. */
+export const DLQ_PREFIX = 'dlq.'
 
 /** What nobody can see or type: controls, format characters, line breaks, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
@@ -14,8 +17,8 @@ export function checkTopicName(name: unknown): string {
     new OdradekError('INVALID_TOPIC', `topic ${showName(name)}: ${why}`)
   if (typeof name !== 'string') throw bad('a name must be a string')
   if (name === '') throw bad('a name must not be empty')
-  if (name.length > MAX_TOPIC_NAME)
-    throw bad(`a name has at most ${MAX_TOPIC_NAME} characters, not ${name.length}`)
+  const most = name.startsWith(DLQ_PREFIX) ? MAX_NAME : MAX_TOPIC_NAME
+  if (name.length > most) throw bad(`a name has at most ${most} characters, not ${name.length}`)
   if (name === '.' || name === '..') throw bad('"." and ".." are taken by file systems, choose another name')
   const strange = /[^a-zA-Z0-9._-]/u.exec(name)?.[0]
   if (strange === '*' || strange === '#') {

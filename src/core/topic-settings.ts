@@ -10,7 +10,7 @@ import {
   DEFAULT_RETENTION_RECORDS,
   MAX_PARTITIONS,
 } from '../model/limits.ts'
-import type { Retention, TopicOptions } from '../model/options.ts'
+import type { Retention, TopicChanges, TopicOptions } from '../model/options.ts'
 import type { StandardSchemaV1 } from '../model/standard-schema.ts'
 import { defaultCodec, type ValueCodec } from '../model/value-codec.ts'
 import { count, invalid, positive } from './settings.ts'
@@ -37,10 +37,10 @@ const OPTION_NAMES = new Set([
   'publishTimeoutMs',
 ])
 
+const CHANGE_NAMES = new Set(['partitions', 'retention'])
+
 export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
-  for (const name of Object.keys(options)) {
-    if (!OPTION_NAMES.has(name)) throw invalid(`unknown topic option "${name}"`)
-  }
+  checkNames(options, OPTION_NAMES, 'topic option')
   const { dedupe } = options
   return {
     partitions: partitionCount(options.partitions ?? 1),
@@ -60,6 +60,17 @@ export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
       bytes: positive('maxWaiting.bytes', options.maxWaiting?.bytes, DEFAULT_MAX_WAITING_BYTES),
     },
     publishTimeoutMs: positive('publishTimeoutMs', options.publishTimeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS),
+  }
+}
+
+/** @throws OdradekError INVALID_ARGUMENT for what a topic cannot change once it exists. */
+export function checkChangeNames(changes: TopicChanges): void {
+  checkNames(changes, CHANGE_NAMES, 'change of a topic')
+}
+
+function checkNames(options: object, known: ReadonlySet<string>, what: string): void {
+  for (const name of Object.keys(options)) {
+    if (!known.has(name)) throw invalid(`unknown ${what} "${name}"`)
   }
 }
 
@@ -89,10 +100,7 @@ export function assertSameTopic(
   wanted: TopicSettings,
 ): void {
   const differs = (what: string): OdradekError =>
-    new OdradekError(
-      'TOPIC_EXISTS',
-      `topic "${name}" exists with other ${what}; omit it, match it, or use alterTopic`,
-    )
+    new OdradekError('TOPIC_EXISTS', `topic "${name}" exists with other ${what}; match it, or use alterTopic`)
   if (partitions !== wanted.partitions) throw differs('partitions')
   for (const part of ['retention', 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const) {
     if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)

@@ -81,8 +81,10 @@ export class Topic {
   retain(retention: TopicSettings['retention']): void {
     this.retention = retention
     this.settings = { ...this.settings, retention }
-    for (const { log } of this.partitions) log.configure(retention)
-    this.expire()
+    for (const partition of this.partitions) {
+      partition.log.configure(retention)
+      partition.holdersChanged()
+    }
   }
 
   /** Lets age take its toll now. */
@@ -189,7 +191,7 @@ export class Topic {
   }
 
   draft(value: unknown, options?: Omit<PublishOptions, 'signal'>): Draft {
-    if (this.#ended !== undefined) throw this.#ended
+    this.assertOpen()
     if (options?.partition !== undefined) this.partitionAt(options.partition)
     return makeDraft(this.name, this.settings, value, options ?? NO_OPTIONS)
   }
@@ -415,7 +417,7 @@ export class Topic {
     key: Key | null,
     headers: RecordHeaders,
   ): Promise<void> {
-    if (this.#ended !== undefined) throw this.#ended
+    this.assertOpen()
     const now = this.#ctx.clock.monotonic()
     if (this.#deadLetters.get(identity, now) !== undefined) return
     const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
@@ -467,6 +469,11 @@ export class Topic {
     this.#ended = error
     this.#look()
     for (const partition of this.partitions) partition.close(error)
+  }
+
+  /** @throws OdradekError UNKNOWN_TOPIC once deleted, CLOSED with its broker */
+  assertOpen(): void {
+    if (this.#ended !== undefined) throw this.#ended
   }
 
   get ended(): boolean {

@@ -3,17 +3,18 @@
  * One name is created once, however many ask at the same time. A deleted topic never comes back: one of
  * the same name has a new id and starts at 0.
  */
-import type { Engine } from '../log/contract.ts'
+import type { Engine, PartitionLog, RetentionLimits } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { TopicChanges, TopicOptions } from '../model/options.ts'
 import type { CoreContext, TopicPort } from './context.ts'
-import { DLQ_PREFIX } from './dead-letter.ts'
 import { Due } from './due-queue.ts'
-import { checkTopicName, collisionKey } from './names.ts'
+import { checkTopicName, collisionKey, DLQ_PREFIX } from './names.ts'
 import { Partition } from './partition.ts'
+import { invalid } from './settings.ts'
 import { Topic } from './topic.ts'
 import {
   assertSameTopic,
+  checkChangeNames,
   partitionCount,
   retentionLimits,
   type TopicSettings,
@@ -73,6 +74,8 @@ export class Topics implements TopicPort {
   readonly #byCollision = new Map<string, string>()
   readonly #creating = new Map<string, Promise<Topic>>()
   readonly #ages = new Map<Topic, AgeDue>()
+  /** Settles with the last alteration. */
+  #altered: Promise<unknown> = Promise.resolve()
   #ctx: CoreContext | undefined
   #hooks: TopicHooks | undefined
   #ended: OdradekError | undefined
@@ -167,7 +170,7 @@ export class Topics implements TopicPort {
   ): Promise<Topic> {
     const ctx = this.#ctx as CoreContext
     const topic = new Topic(name, id, settings, ctx, deadLetter)
-    for (let i = 0; i < settings.partitions; i++) await this.#openPartition(topic, i)
+    for (let i = 0; i < settings.partitions; i++) this.#addPartition(topic, await this.#openLog(topic, i))
     if (fresh) await this.#remember(topic)
     if (this.#ended !== undefined) {
       topic.end(this.#ended)
@@ -183,22 +186,28 @@ export class Topics implements TopicPort {
     return topic
   }
 
-  async #openPartition(topic: Topic, index: number): Promise<void> {
-    const log = await this.#engine.openLog({
+  #openLog(topic: Topic, partition: number, retention = topic.retention): Promise<PartitionLog> {
+    return this.#engine.openLog({
       topic: topic.name,
       topicId: topic.id,
-      partition: index,
-      retention: topic.retention,
+      partition,
+      retention,
       codec: topic.settings.codec,
     })
-    topic.addPartition(new Partition(topic, index, log, this.#ctx as CoreContext))
   }
 
-  #remember(topic: Topic): Promise<void> {
-    const { retention } = topic
+  #addPartition(topic: Topic, log: PartitionLog): void {
+    topic.addPartition(new Partition(topic, log.partition, log, this.#ctx as CoreContext))
+  }
+
+  #remember(
+    topic: Topic,
+    partitions: number = topic.partitions.length,
+    retention: RetentionLimits = topic.retention,
+  ): Promise<void> {
     const stored: StoredTopic = {
       name: topic.name,
-      partitions: topic.partitions.length,
+      partitions,
       retention: {
         ...retention,
         ageMs: retention.ageMs === Number.POSITIVE_INFINITY ? null : retention.ageMs,
@@ -226,23 +235,34 @@ export class Topics implements TopicPort {
     }
   }
 
-  async alter(name: string, changes: TopicChanges): Promise<Topic> {
+  /** Alterations go one after the other, so that each sees what the one before did. */
+  alter(name: string, changes: TopicChanges): Promise<void> {
+    const altered = this.#altered.then(() => this.#alter(name, changes))
+    this.#altered = altered.catch(() => undefined)
+    return altered
+  }
+
+  /** All of it or nothing: partitions are opened and remembered before anybody sees them. */
+  async #alter(name: string, changes: TopicChanges): Promise<void> {
+    checkChangeNames(changes)
     const topic = this.require(name)
+    const before = topic.partitions.length
     const retention = retentionLimits(changes.retention, topic.retention)
-    const partitions = partitionCount(changes.partitions ?? topic.partitions.length)
-    if (partitions < topic.partitions.length) {
-      throw new OdradekError(
-        'INVALID_ARGUMENT',
-        `"${name}" has ${topic.partitions.length} partitions; they can be added, never removed`,
-      )
+    const partitions = partitionCount(changes.partitions ?? before)
+    if (partitions < before) {
+      throw invalid(`"${name}" has ${before} partitions; they can be added, never removed`)
+    }
+    const logs: PartitionLog[] = []
+    for (let i = before; i < partitions; i++) logs.push(await this.#openLog(topic, i, retention))
+    if (!topic.ended) await this.#remember(topic, partitions, retention)
+    if (topic.ended) {
+      await this.#dropLogs(topic, logs)
+      topic.assertOpen()
     }
     topic.retain(retention)
     this.#ages.get(topic)?.arm()
-    const before = topic.partitions.length
-    for (let i = before; i < partitions; i++) await this.#openPartition(topic, i)
-    await this.#remember(topic)
-    if (partitions > before) this.#hooks?.grown(topic)
-    return topic
+    for (const log of logs) this.#addPartition(topic, log)
+    if (logs.length > 0) this.#hooks?.grown(topic)
   }
 
   async delete(name: string): Promise<void> {
@@ -251,14 +271,22 @@ export class Topics implements TopicPort {
     this.#byName.delete(name)
     this.#byCollision.delete(collisionKey(name))
     this.#stop(topic)
-    this.#hooks?.deleted(topic, error)
+    // Publishers first: readers that go would let them in.
     topic.end(error)
+    this.#hooks?.deleted(topic, error)
     await this.#engine.meta.put([[META_PREFIX + topic.id, null]])
-    for (const { log } of topic.partitions) {
+    await this.#dropLogs(
+      topic,
+      topic.partitions.map(({ log }) => log),
+    )
+    this.#ctx?.events.raise('topicDeleted', { topic: name, topicId: topic.id })
+  }
+
+  async #dropLogs(topic: Topic, logs: readonly PartitionLog[]): Promise<void> {
+    for (const log of logs) {
       await log.close()
       await this.#engine.deleteLog(topic.id, log.partition)
     }
-    this.#ctx?.events.raise('topicDeleted', { topic: name, topicId: topic.id })
   }
 
   #stop(topic: Topic): void {

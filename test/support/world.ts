@@ -36,14 +36,11 @@ export class World {
   }
 
   /** Every event of that name so far, in order. */
-  raised<Name extends EventName>(name: Name): BrokerEvents[Name][] {
-    return this.#raised.filter((each) => each.name === name).map((each) => each.event as BrokerEvents[Name])
-  }
+  readonly raised = <Name extends EventName>(name: Name): BrokerEvents[Name][] =>
+    this.#raised.filter((each) => each.name === name).map((each) => each.event as BrokerEvents[Name])
 
   /** Lets everything that can happen without time happen. */
-  settle(): Promise<void> {
-    return this.clock.settle()
-  }
+  readonly settle = (): Promise<void> => this.clock.settle()
 }
 
 /** The code of the OdradekError that `promise` rejects with, or what else became of it. */
