@@ -3,6 +3,7 @@
  * where the next line does compile. Nothing here runs.
  */
 
+import type { StandardSchemaV1 as OfficialSchema } from '@standard-schema/spec'
 import * as v from 'valibot'
 import { expectTypeOf } from 'vitest'
 import { z } from 'zod'
@@ -18,6 +19,7 @@ import type {
   Published,
   RecordHeaders,
   RecordStream,
+  StandardSchemaV1,
   SubscribeOptions,
   Subscriber,
   Subscription,
@@ -178,6 +180,8 @@ export function settling(delivery: Delivery<Order>): void {
 
 // ── schemas ─────────────────────────────────────────────────────────────────────────────────────
 
+// Ours is the part of the official interface that is used: whoever honours that one honours ours.
+expectTypeOf<OfficialSchema<unknown, Order>>().toExtend<StandardSchemaV1<unknown, Order>>()
 expectTypeOf({
   schema: z.object({ customerId: z.string(), total: z.number() }),
 }).toExtend<TopicOptions<Order>>()
