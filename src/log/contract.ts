@@ -92,6 +92,9 @@ export interface PartitionLog {
   readonly records: number
   readonly sizeBytes: number
 
+  /** Nominal bytes of what is kept from `offset` on: all of it from `start` or below, 0 from `end` on. */
+  bytesFrom(offset: number): number
+
   /** Whether an append of this much would be accepted now. Changes nothing. */
   hasRoom(records: number, bytes: number, mode?: RoomMode): boolean
   /**

@@ -87,6 +87,10 @@ export class MemoryLog implements PartitionLog {
     return this.#retained.sizeBytes
   }
 
+  bytesFrom(offset: number): number {
+    return this.#retained.bytesFrom(offset)
+  }
+
   get closed(): boolean {
     return this.#closed
   }

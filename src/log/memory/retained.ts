@@ -65,6 +65,21 @@ export class Retained {
     return offset >= tail.base ? tail : this.ring.at(this.ring.indexOf(offset))
   }
 
+  /** Nominal bytes of what is kept from `offset` on. */
+  bytesFrom(offset: number): number {
+    if (offset <= this.#marks.start) return this.#sizeBytes
+    const { ring } = this
+    let bytes = 0
+    for (let i = ring.length - 1; i >= 0; i--) {
+      const segment = ring.at(i)
+      if (segment.base < offset) {
+        return offset < segment.next ? bytes + segment.bytesBetween(offset, segment.next) : bytes
+      }
+      bytes += segment.sizeBytes
+    }
+    return bytes
+  }
+
   // ── adding ────────────────────────────────────────────────────────────────────────────────────
 
   /** Adds one record at the end; `timestamp` is not below that of the record pushed before. */

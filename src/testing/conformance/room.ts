@@ -69,6 +69,25 @@ export const ROOM: readonly LogCase[] = [
     },
   },
   {
+    title: 'bytes from an offset on are those of the records kept from there on',
+    needs: ['synchronous appends', 'exact retention'],
+    async run(engine) {
+      const log = await openLog(engine, { records: 100 })
+      for (let i = 0; i < 150; i++) log.tryAppendOne(i, null, null, T0, i % 7)
+      await settled(log)
+      let bytes = 0
+      for (let at = 150; at >= 50; at--) {
+        same(log.bytesFrom(at), bytes, `from ${at}`)
+        bytes += (at - 1) % 7
+      }
+      same(
+        [log.bytesFrom(0), log.bytesFrom(50), log.bytesFrom(151)],
+        [log.sizeBytes, log.sizeBytes, 0],
+        'outside',
+      )
+    },
+  },
+  {
     title: 'a gate refuses what would evict past it, and a refusal changes nothing',
     needs: ['synchronous appends', 'a gate', 'exact retention'],
     async run(engine) {
