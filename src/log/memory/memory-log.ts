@@ -20,7 +20,6 @@ import {
   type Isolation,
   LOG_CLOSED,
   type LogSpec,
-  type Marks,
   NO_ROOM,
   type PartitionLog,
   type PeekResult,
@@ -38,6 +37,7 @@ import { collectBatches } from './collect.ts'
 import { Conversions } from './conversions.ts'
 import { type Incoming, readIncoming } from './intake.ts'
 import { firstAtOrAfter, newestTimestamp, startAfterExpiry } from './lookup.ts'
+import { LiveMarks } from './marks.ts'
 import { Retained } from './retained.ts'
 import { hideAborted, type Segment } from './segment.ts'
 import { CONTROL, type Slab } from './slab.ts'
@@ -48,7 +48,7 @@ const PRODUCER_EXPIRY_MS = 86_400_000
 export class MemoryLog implements PartitionLog {
   readonly topicId: string
   readonly partition: number
-  readonly marks: Marks = { start: 0, stable: 0, high: 0, end: 0, epoch: 0 }
+  readonly marks: LiveMarks = new LiveMarks()
 
   readonly #name: string
   readonly #clock: Clock
@@ -60,8 +60,6 @@ export class MemoryLog implements PartitionLog {
   #ageMs: number
   /** Newest timestamp given to a record from within the process. */
   #stamped = 0
-  /** An open transaction keeps `stable` below `high`. */
-  #held = false
   #closed = false
   #wakes: readonly (() => void)[] = []
 
@@ -115,7 +113,7 @@ export class MemoryLog implements PartitionLog {
     mode: RoomMode = 'gated',
   ): number {
     const retained = this.#retained
-    if (retained.isFull(sizeBytes) && !retained.evictOne(sizeBytes)) {
+    if (!retained.takes(sizeBytes)) {
       if (this.#closed) return LOG_CLOSED
       const start = retained.room(1, sizeBytes, mode)
       if (start === NO_ROOM) return NO_ROOM
@@ -182,8 +180,7 @@ export class MemoryLog implements PartitionLog {
     if (producer !== null && marker === null) this.#state.appended(producer, base, next - 1, maxTimestamp)
     if (producer !== null && marker !== null) this.#endTransaction(producer, marker, base, maxTimestamp)
     const stable = this.#state.stable(next)
-    this.#held = stable < next
-    if (stable > this.marks.stable) this.marks.stable = stable
+    this.marks.held = stable < next ? stable : -1
     this.#advance(next)
     return { base, last: next - 1, duplicate: false }
   }
@@ -214,9 +211,7 @@ export class MemoryLog implements PartitionLog {
   }
 
   #advance(end: number): void {
-    const marks = this.marks
-    marks.high = marks.end = end
-    if (!this.#held) marks.stable = end
+    this.marks.end = end
     this.#wake()
   }
 

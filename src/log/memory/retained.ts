@@ -9,11 +9,14 @@
  * - Room is found before anything is evicted, so that a refused append changes nothing and an accepted one
  *   evicts exactly what it needs, never past the gate unless forced.
  *
- * Of the marks this moves `start`, and `stable` before it; the log moves the others.
+ * Of the marks this moves `start`; the log moves the others. While a full log takes one record for one,
+ * `start` slides by itself (marks.ts), and what it slid over is accounted for when somebody looks: an append
+ * then touches the newest segment only.
  */
 import { Columns } from '../../model/batch.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
-import { type Marks, NO_ROOM, type RetentionLimits, type RoomMode } from '../contract.ts'
+import { NO_ROOM, type RetentionLimits, type RoomMode } from '../contract.ts'
+import type { LiveMarks } from './marks.ts'
 import { Segment, SegmentRing } from './segment.ts'
 import { type BatchEntry, Slab } from './slab.ts'
 
@@ -30,11 +33,13 @@ const EXEMPT_FACTOR = 2
 
 export class Retained {
   readonly ring: SegmentRing = new SegmentRing()
-  /** Nominal bytes from `start` to `end`. */
-  sizeBytes: number = 0
-  gate: number = Number.POSITIVE_INFINITY
+  /** Nominal bytes from the marks' `floor` to `end`: all that is accounted for. */
+  #sizeBytes = 0
+  #gate = Number.POSITIVE_INFINITY
+  /** Below this end, an append moves `start` at most within the first segment, and not past the gate. */
+  #slidesUntil = 0
 
-  readonly #marks: Marks
+  readonly #marks: LiveMarks
   readonly #evicted: (segment: Segment) => void
   /** The newest segment, or one that is not in the ring where there is none to append to. */
   #tail: Segment = new Segment(0, new Columns(0), null)
@@ -47,16 +52,50 @@ export class Retained {
   #segmentBytes = 0
 
   /** `evicted` is told of every segment that leaves. */
-  constructor(marks: Marks, evicted: (segment: Segment) => void) {
+  constructor(marks: LiveMarks, evicted: (segment: Segment) => void) {
     this.#marks = marks
     this.#evicted = evicted
   }
 
+  get gate(): number {
+    return this.#gate
+  }
+
+  set gate(lowestNeeded: number) {
+    this.#account()
+    this.#gate = lowestNeeded
+    this.#plan()
+  }
+
+  /** Nominal bytes from `start` to `end`. */
+  get sizeBytes(): number {
+    this.#account()
+    return this.#sizeBytes
+  }
+
   limit(retention: RetentionLimits): void {
+    this.#account()
     this.#maxRecords = retention.records
     this.#maxBytes = retention.bytes
     this.#segmentRows = Math.min(MAX_ROWS, Math.ceil(retention.records / SEGMENTS))
     this.#segmentBytes = Math.ceil(retention.bytes / SEGMENTS)
+    this.#plan()
+  }
+
+  /** Catches up on what `start` slid over. */
+  #account(): void {
+    const { floor, start } = this.#marks
+    if (start > floor) this.#evict(start)
+  }
+
+  /** How far appends may go without a look at room. */
+  #plan(): void {
+    const marks = this.#marks
+    const first = this.ring.length === 0 ? this.#tail : this.ring.at(0)
+    const within = first === this.#tail ? first.base : first.next - 1
+    marks.keep = this.#maxRecords
+    marks.slideTo = Math.min(this.#gate, within)
+    this.#slidesUntil = marks.slideTo + marks.keep
   }
 
   /** The segment of an offset from `start` to below `end`. */
@@ -98,7 +137,7 @@ export class Retained {
     tail.maxTimestamp = timestamp
     this.#rowsLeft--
     this.#bytesLeft -= sizeBytes
-    this.sizeBytes += sizeBytes
+    this.#sizeBytes += sizeBytes
   }
 
   /** Adds a wire batch at the end, and answers where its bytes are. */
@@ -109,7 +148,7 @@ export class Retained {
     segment.next = entry.next
     segment.sizeBytes += entry.sizeBytes
     if (entry.flags === 0) segment.maxTimestamp = Math.max(segment.maxTimestamp, entry.maxTimestamp)
-    this.sizeBytes += entry.sizeBytes
+    this.#sizeBytes += entry.sizeBytes
     return { slab, position }
   }
 
@@ -139,20 +178,21 @@ export class Retained {
   #roll(segment: Segment): void {
     this.#tail = segment
     this.ring.push(segment)
+    this.#plan()
   }
 
   // ── room ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether one more record needs another to go. */
-  isFull(sizeBytes: number): boolean {
-    const { start, end } = this.#marks
-    return end - start >= this.#maxRecords || this.sizeBytes + sizeBytes > this.#maxBytes
+  /** The hot path: one more record needs no look at room. */
+  takes(sizeBytes: number): boolean {
+    return this.#marks.end < this.#slidesUntil && this.#sizeBytes + sizeBytes <= this.#maxBytes
   }
 
   /** More than retention: an exempt append, or a limit lowered while the gate was closed. */
   isOver(): boolean {
+    this.#account()
     const { start, end } = this.#marks
-    return end - start > this.#maxRecords || this.sizeBytes > this.#maxBytes
+    return end - start > this.#maxRecords || this.#sizeBytes > this.#maxBytes
   }
 
   /** Whether no eviction could ever make room for this much. */
@@ -163,11 +203,12 @@ export class Retained {
   /** Where `start` must be for an append of this much, or NO_ROOM. Changes nothing. */
   room(records: number, bytes: number, mode: RoomMode): number {
     if (this.isTooLarge(records, bytes)) return NO_ROOM
+    this.#account()
     const { start } = this.#marks
     const wanted = this.#startFor(records, bytes, 1)
-    if (wanted === start || wanted <= this.gate || mode === 'force') return wanted
+    if (wanted === start || wanted <= this.#gate || mode === 'force') return wanted
     if (mode === 'gated') return NO_ROOM
-    const allowed = Math.max(start, this.gate)
+    const allowed = Math.max(start, this.#gate)
     return this.#startFor(records, bytes, EXEMPT_FACTOR) <= allowed ? allowed : NO_ROOM
   }
 
@@ -175,7 +216,7 @@ export class Retained {
   #startFor(records: number, bytes: number, factor: number): number {
     const { start, end } = this.#marks
     const byRecords = Math.max(start, end + records - this.#maxRecords * factor)
-    let excess = this.sizeBytes + bytes - this.#maxBytes * factor
+    let excess = this.#sizeBytes + bytes - this.#maxBytes * factor
     let byBytes = start
     for (let i = 0; excess > 0; i++) {
       const segment = this.ring.at(i)
@@ -191,44 +232,31 @@ export class Retained {
 
   /** The lowest start within retention that the gate allows. */
   startWithin(): number {
-    return Math.min(this.#startFor(0, 0, 1), this.gate)
-  }
-
-  /**
-   * The hot path of a full log: evicts the oldest record if that alone makes room for one more. By number it
-   * always does, since a log is over its retention only while `start` is at the gate.
-   */
-  evictOne(sizeBytes: number): boolean {
-    const marks = this.#marks
-    const start = marks.start
-    if (start >= this.gate || start === marks.end) return false
-    const first = this.ring.at(0)
-    if (first.wire || start + 1 >= first.next) return false
-    const freed = (first.columns as Columns).sizeAt(start - first.base)
-    if (this.sizeBytes - freed + sizeBytes > this.#maxBytes) return false
-    first.sizeBytes -= freed
-    this.sizeBytes -= freed
-    marks.start = start + 1
-    if (marks.stable <= start) marks.stable = start + 1
-    return true
+    this.#account()
+    return Math.min(this.#startFor(0, 0, 1), this.#gate)
   }
 
   evictTo(target: number): void {
+    this.#account()
+    this.#evict(target)
+    this.#plan()
+  }
+
+  #evict(target: number): void {
     const marks = this.#marks
-    while (marks.start < target) {
+    while (marks.floor < target) {
       const first = this.ring.at(0)
       if (target < first.next) {
-        const freed = first.bytesBetween(marks.start, target)
+        const freed = first.bytesBetween(marks.floor, target)
         first.sizeBytes -= freed
-        this.sizeBytes -= freed
-        marks.start = target
+        this.#sizeBytes -= freed
+        marks.floor = target
       } else {
-        this.sizeBytes -= first.sizeBytes
-        marks.start = first.next
+        this.#sizeBytes -= first.sizeBytes
+        marks.floor = first.next
         this.#dropFirst(first)
       }
     }
-    if (marks.stable < marks.start) marks.stable = marks.start
   }
 
   /** Evicts everything, and has no room from now on. */

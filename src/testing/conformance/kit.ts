@@ -87,9 +87,15 @@ export function checkMarks({ start, stable, high, end }: Readonly<Marks>): void 
   )
 }
 
+/** The marks as they are now; an engine may derive them, so they are read one by one. */
+export function marksOf(log: PartitionLog): Marks {
+  const { start, stable, high, end, epoch } = log.marks
+  return { start, stable, high, end, epoch }
+}
+
 /** Everything about a log that a refused append must leave alone. */
 export function stateOf(log: PartitionLog): unknown {
-  return { ...log.marks, records: log.records, sizeBytes: log.sizeBytes }
+  return { ...marksOf(log), records: log.records, sizeBytes: log.sizeBytes }
 }
 
 // ── appending ─────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NO_ROOM, type RoomMode } from '../../../src/log/contract.ts'
 import { MemoryLog } from '../../../src/log/memory/memory-log.ts'
-import { batchOf, readRows, specOf, T0, wireBatchOf } from '../../../src/testing/conformance/kit.ts'
+import { batchOf, marksOf, readRows, specOf, T0, wireBatchOf } from '../../../src/testing/conformance/kit.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 interface Kept {
@@ -188,7 +188,7 @@ function expire(model: Model, now: number): void {
 
 async function compare(log: MemoryLog, model: Model): Promise<void> {
   const { start, end } = model
-  expect(log.marks).toEqual({ start, stable: end, high: end, end, epoch: 0 })
+  expect(marksOf(log)).toEqual({ start, stable: end, high: end, end, epoch: 0 })
   expect([log.records, log.sizeBytes]).toEqual([model.kept.length, model.sizeBytes])
   const { rows, next } = await readRows(log, start, 'committed', 3)
   expect(next).toBe(end)
@@ -204,7 +204,7 @@ describe('a memory log', () => {
         const log = newLog(records, bytes)
         const model = new Model(records, bytes)
         for (const each of steps) {
-          const before = { ...log.marks }
+          const before = marksOf(log)
           let woken = 0
           const stop = log.onAdvance(() => woken++)
           await take(each, log, model)

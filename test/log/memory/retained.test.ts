@@ -1,23 +1,24 @@
 /** What the contract does not show: that memory is given back by whole segments, and how large they are. */
 import { describe, expect, it } from 'vitest'
-import type { Marks, RetentionLimits } from '../../../src/log/contract.ts'
+import type { RetentionLimits } from '../../../src/log/contract.ts'
+import { LiveMarks } from '../../../src/log/memory/marks.ts'
 import { Retained } from '../../../src/log/memory/retained.ts'
 import type { Segment } from '../../../src/log/memory/segment.ts'
 
 function retain(limits: Partial<RetentionLimits>) {
-  const marks: Marks = { start: 0, stable: 0, high: 0, end: 0, epoch: 0 }
+  const marks = new LiveMarks()
   const gone: Segment[] = []
   const retained = new Retained(marks, (segment) => gone.push(segment))
   retained.limit({ records: 65_536, bytes: 2 ** 28, ageMs: Number.POSITIVE_INFINITY, ...limits })
   const push = (sizeBytes: number, value: unknown = null) => {
     retained.push(value, null, null, 1, sizeBytes)
-    marks.stable = marks.high = ++marks.end
+    marks.end++
   }
   const segments = () => Array.from({ length: retained.ring.length }, (_, i) => retained.ring.at(i))
   const pushBatch = (bytes: number, count = 1) => {
     const next = marks.end + count
     retained.pushBatch(new Uint8Array(bytes), { next, sizeBytes: bytes, maxTimestamp: 1, flags: 0 })
-    marks.stable = marks.high = marks.end = next
+    marks.end = next
   }
   return { retained, marks, gone, push, pushBatch, segments }
 }
@@ -114,7 +115,7 @@ describe('eviction', () => {
   it('holds at most a sixteenth more than what is retained', () => {
     const { push, retained, marks, segments } = retain({ records: 1600 })
     for (let i = 0; i < 20_000; i++) {
-      if (retained.isFull(10)) retained.evictTo(retained.room(1, 10, 'gated'))
+      if (!retained.takes(10)) retained.evictTo(retained.room(1, 10, 'gated'))
       push(10)
       const held = marks.end - (segments()[0] as Segment).base
       expect(held).toBeLessThanOrEqual(1600 + 100)
