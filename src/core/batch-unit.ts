@@ -8,7 +8,9 @@ import type { Delivery, DeliveryBatch, NackOptions } from '../model/delivery.ts'
 import { BatchError, messageOf } from '../model/errors.ts'
 import type { Cursor } from './cursor.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
+import type { Dispatcher } from './dispatcher.ts'
 import { Due } from './due-queue.ts'
+import { HandlerSignal } from './handler-signal.ts'
 import type { Member } from './member.ts'
 import type { Pump } from './pump.ts'
 import type { BatchSettings } from './settings.ts'
@@ -21,6 +23,7 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
   /** Records not settled yet. */
   open: number
   slot: Slot | null = null
+  readonly #signal = new HandlerSignal()
 
   constructor(deliveries: readonly DeliveryRecord<T>[]) {
     const first = deliveries[0] as DeliveryRecord<T>
@@ -35,7 +38,7 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
   }
 
   get signal(): AbortSignal {
-    return (this.deliveries[0] as Delivery<T>).signal
+    return this.#signal.signal
   }
 
   [Symbol.iterator](): IterableIterator<Delivery<T>> {
@@ -61,7 +64,7 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
 
   /** The handler threw: a BatchError says how far it came. */
   failed(error: unknown): void {
-    if (!(error instanceof BatchError)) {
+    if (!(error instanceof BatchError) || this.deliveries[error.index] === undefined) {
       this.nack({ reason: messageOf(error) })
       return
     }
@@ -77,6 +80,11 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
         this.recordSettled()
       }
     }
+  }
+
+  /** It expired, or one of its records was taken away. */
+  abort(reason: string, dispatcher: Dispatcher): void {
+    this.#signal.abort(reason, dispatcher)
   }
 
   recordSettled(): void {

@@ -18,6 +18,7 @@ import type { Delivery, NackOptions } from '../model/delivery.ts'
 import type { Published, PublishOptions } from '../model/options.ts'
 import type { Cursor } from './cursor.ts'
 import type { Due } from './due-queue.ts'
+import { HandlerSignal } from './handler-signal.ts'
 import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
 import { RecordView } from './record-view.ts'
@@ -36,13 +37,15 @@ export const GATHERED = 7
 /** What only some deliveries need. */
 export class Extra {
   redelivered: boolean = false
-  controller: AbortController | null = null
+  signal: HandlerSignal | null = null
   /** Next record of the same key, held until this one settles. */
   nextOfKey: DeliveryRecord | null = null
   /** Not to this member, if there is another: the one it expired at. */
   avoid: Member | null = null
   /** The retry's due time, while RETRY. */
   due: Due | null = null
+  /** Asked for by `extend` while the handler was on the stack; else 0. */
+  deadlineAt: number = 0
 }
 
 export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delivery<T> {
@@ -72,12 +75,7 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     return this.extra?.redelivered === true
   }
   get signal(): AbortSignal {
-    const extra = this.more()
-    if (extra.controller === null) {
-      extra.controller = new AbortController()
-      if (this.state === FENCED) extra.controller.abort()
-    }
-    return extra.controller.signal
+    return this.#handlerSignal.signal
   }
 
   ack(): boolean {
@@ -108,18 +106,16 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     return this.extra
   }
 
-  /** This object settles nothing any more; its handler is told through the signal. */
-  fence(reason: string): void {
-    this.state = FENCED
-    this.abort(reason)
+  /** Tells its handler, and the batch it is part of, that it settles nothing any more. */
+  abort(reason: string): void {
+    const { dispatcher } = this.cursor.reader.ctx
+    this.#handlerSignal.abort(reason, dispatcher)
+    this.slot?.batch?.abort(reason, dispatcher)
   }
 
-  /** Listeners of a signal are user code, so they are told after the drain, not in the middle of a settle. */
-  abort(reason: string): void {
-    const controller = this.extra?.controller ?? null
-    if (controller === null) return
-    this.cursor.reader.ctx.dispatcher.afterDrain(() =>
-      controller.abort(new DOMException(reason, 'AbortError')),
-    )
+  get #handlerSignal(): HandlerSignal {
+    const extra = this.more()
+    extra.signal ??= new HandlerSignal()
+    return extra.signal
   }
 }

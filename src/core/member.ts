@@ -151,19 +151,14 @@ export class Member {
 
   /** The handler answered a promise: its record stays in flight, in a slot. */
   #await(record: DeliveryRecord, result: PromiseLike<unknown>, sampledAt: number): void {
-    const slot = this.#open(sampledAt)
-    slot.record = record
-    record.slot = slot
+    const slot = this.#openFor(record, sampledAt)
     if (record.state !== IN_FLIGHT) slot.workSettled()
     follow(result, slot)
   }
 
   /** The handler is done, but nobody has acked yet. */
   #awaitAck(record: DeliveryRecord): void {
-    const slot = this.#open(0)
-    slot.record = record
-    slot.returned = true
-    record.slot = slot
+    this.#openFor(record, 0).returned = true
   }
 
   #begin(record: DeliveryRecord): void {
@@ -181,7 +176,7 @@ export class Member {
   invokeBatch(batch: BatchUnit): void {
     const records = batch.deliveries as DeliveryRecord[]
     this.busy++
-    const slot = this.#open(this.#clock.monotonic())
+    const slot = this.#open(this.#clock.monotonic(), 0)
     slot.batch = batch
     batch.slot = slot
     for (const record of records) {
@@ -221,16 +216,32 @@ export class Member {
     return outcome === false && this.falseNacks ? 'the subscriber answered false' : undefined
   }
 
-  /** Takes a slot for work that outlives its call, with a deadline. */
-  #open(sampledAt: number): Slot {
+  #openFor(record: DeliveryRecord, sampledAt: number): Slot {
+    const slot = this.#open(sampledAt, record.extra === null ? 0 : record.extra.deadlineAt)
+    slot.record = record
+    record.slot = slot
+    return slot
+  }
+
+  /** Takes a slot for work that outlives its call. `deadlineAt` 0: the usual one. */
+  #open(sampledAt: number, deadlineAt: number): Slot {
     const slot = this.#pool.pop() ?? new Slot(this)
     const dispatcher = this.#dispatcher
     slot.sampledAt = sampledAt
-    slot.deadlineAt = dispatcher.tick + this.settings.ackTimeoutMs
+    slot.deadlineAt = deadlineAt === 0 ? dispatcher.tick + this.settings.ackTimeoutMs : deadlineAt
     dispatcher.activate()
-    this.#link(slot, this.#tail)
-    if (this.#expiry.heapIndex < 0) this.reader.ctx.due.schedule(this.#expiry, slot.deadlineAt)
+    this.#queue(slot)
     return slot
+  }
+
+  /** By deadline: last as a rule, unless others were extended. */
+  #queue(slot: Slot): void {
+    const { deadlineAt } = slot
+    let before = this.#tail
+    while (before !== null && before.deadlineAt > deadlineAt) before = before.previous
+    this.#link(slot, before)
+    const expiry = this.#expiry
+    if (expiry.heapIndex < 0 || expiry.dueAt > deadlineAt) this.reader.ctx.due.schedule(expiry, deadlineAt)
   }
 
   /** The slot's work is settled and its handler back: the place is free. */
@@ -257,15 +268,11 @@ export class Member {
     this.#pool.push(slot)
   }
 
-  /** Puts the deadline of a record's slot at `ms` from now. */
-  extend(slot: Slot, ms: number): void {
-    const { clock, due } = this.reader.ctx
-    slot.deadlineAt = clock.monotonic() + ms
+  /** Moves the deadline of work in hand. */
+  extend(slot: Slot, deadlineAt: number): void {
+    slot.deadlineAt = deadlineAt
     this.#unlink(slot)
-    let before = this.#tail
-    while (before !== null && before.deadlineAt > slot.deadlineAt) before = before.previous
-    this.#link(slot, before)
-    due.schedule(this.#expiry, (this.#head as Slot).deadlineAt)
+    this.#queue(slot)
   }
 
   expireDue(): void {
@@ -397,8 +404,18 @@ function isThenable(result: unknown): boolean {
   )
 }
 
-/** Native promises call back once; anything else that has a `then` is adopted by one. */
+const nativeThen = Promise.prototype.then
+
+/**
+ * The `then` of promises calls back once. Any other may do so twice, at once, or throw, and is adopted by a
+ * promise of ours; what only looks like a promise has failed.
+ */
 function follow(result: PromiseLike<unknown>, slot: Slot): void {
-  const promise = result instanceof Promise ? result : Promise.resolve(result)
-  promise.then(slot.onResolved, slot.onRejected)
+  try {
+    const native = result.then === nativeThen
+    const promise = native ? result : new Promise<unknown>((resolve) => resolve(result))
+    void nativeThen.call(promise, slot.onResolved, slot.onRejected)
+  } catch (error) {
+    slot.finish(true, error)
+  }
 }

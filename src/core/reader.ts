@@ -217,7 +217,7 @@ export class Reader {
     free.length = 0
     for (const member of members) if (member.free && member !== avoid) free.push(member)
     if (free.length === 0) return avoid === null ? 'none' : 'hold'
-    return this.#selected(record, free, members)
+    return this.#selected(record, free, avoid === null ? members : members.filter((each) => each !== avoid))
   }
 
   /** The member at which the record expired, while there is another one to try. */
@@ -240,7 +240,7 @@ export class Reader {
       )
     } catch (error) {
       this.raise(error, `delivery strategy of "${this.name}"`)
-      return free[0] as Member
+      return free.find((each) => each.free) ?? 'hold'
     }
   }
 

@@ -9,7 +9,7 @@ import { MAX_NACK_DELAY_MS } from '../model/limits.ts'
 import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
 import type { MutableCounters } from './counters.ts'
-import { DEAD, DeliveryRecord, HELD, READY, RETRY, SETTLED } from './delivery.ts'
+import { DEAD, DeliveryRecord, FENCED, HELD, IN_FLIGHT, READY, RETRY, SETTLED } from './delivery.ts'
 import { dropIfPassed } from './drop.ts'
 import { Due } from './due-queue.ts'
 import type { Reader } from './reader.ts'
@@ -60,7 +60,7 @@ export class Settle {
         delayMs === undefined
           ? backoffMs(record.attempt, retry, this.#ctx.random)
           : Math.min(Math.max(delayMs, 0), MAX_NACK_DELAY_MS)
-      this.#comeBack(record, record.attempt + 1, wait, 'nacked')
+      this.#comeBack(record, record.attempt + 1, wait)
     }
     this.#endWork(record)
     return true
@@ -88,25 +88,29 @@ export class Settle {
     const reader = this.#reader
     this.#countersOf(record).expired++
     const reason = `not settled within ${record.member?.settings.ackTimeoutMs} ms`
+    record.abort(reason)
     if (reader.atMostOnce) this.#drop(record, reason)
-    else if (record.attempt >= reader.settings.retry.attempts) {
-      this.#fail(record, reason)
-      record.abort(reason)
-    } else {
-      const successor = this.#comeBack(record, record.attempt + 1, 0, reason)
+    else if (record.attempt >= reader.settings.retry.attempts) this.#fail(record, reason)
+    else {
+      const successor = this.#comeBack(record, record.attempt + 1, 0)
       if (successor !== undefined) successor.more().avoid = record.member
     }
   }
 
   /** Goes back as if it had not been handed out; only `redelivered` tells. The slot is the caller's. */
   release(record: DeliveryRecord): void {
-    if (this.#reader.atMostOnce) this.#drop(record, 'its subscription ended')
-    else this.#comeBack(record, record.attempt, 0, 'its subscription ended')
+    const reason = 'its subscription ended'
+    record.abort(reason)
+    if (this.#reader.atMostOnce) this.#drop(record, reason)
+    else this.#comeBack(record, record.attempt, 0)
   }
 
+  /** The deadline is `ms` from now; while the handler is on the stack, for the slot that it may get. */
   extend(record: DeliveryRecord, ms: number): boolean {
-    if (record.slot === null || !(ms > 0)) return false
-    record.member?.extend(record.slot, ms)
+    if (!(ms > 0)) return false
+    const deadlineAt = this.#ctx.clock.monotonic() + ms
+    if (record.slot === null) record.more().deadlineAt = deadlineAt
+    else record.slot.member.extend(record.slot, deadlineAt)
     return true
   }
 
@@ -129,28 +133,25 @@ export class Settle {
 
   #drop(record: DeliveryRecord, reason: string): void {
     record.cursor.ends(record)
-    record.fence(reason)
+    record.state = FENCED
     this.#skipped(record, reason)
     record.cursor.leave(record)
   }
 
+  /** Slots are used again: a record lets go of its own when its work ends. */
   #endWork(record: DeliveryRecord): void {
     const { slot } = record
     if (slot === null) return
+    record.slot = null
     if (slot.batch !== null) slot.batch.recordSettled()
     else slot.workSettled()
   }
 
   /** Another delivery, now or after `delayMs`. Undefined when overflow has passed it meanwhile. */
-  #comeBack(
-    record: DeliveryRecord,
-    attempts: number,
-    delayMs: number,
-    reason: string,
-  ): DeliveryRecord | undefined {
+  #comeBack(record: DeliveryRecord, attempts: number, delayMs: number): DeliveryRecord | undefined {
     const { cursor } = record
     cursor.ends(record)
-    record.fence(reason)
+    record.state = FENCED
     const successor = new DeliveryRecord(cursor, record.columns, record.row, attempts)
     const more = successor.more()
     more.redelivered = true
@@ -227,9 +228,12 @@ export class Settle {
 
   /** A replay or a rebalance: what is in flight settles nothing any more. */
   fence(record: DeliveryRecord, reason: string): void {
+    const inFlight = record.state === IN_FLIGHT
     this.cancelRetry(record)
     record.cursor.ends(record)
-    record.fence(reason)
+    record.state = FENCED
+    if (!inFlight) return
+    record.abort(reason)
     this.#endWork(record)
   }
 }

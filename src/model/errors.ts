@@ -73,10 +73,13 @@ export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`odradek: broken invariant: ${message}`)
 }
 
-/** The text of anything thrown, `undefined` included. */
+/** The text of anything thrown, `undefined` included. Never throws, whatever getters it meets. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message
-  return String(error)
+  try {
+    return String(error instanceof Error ? error.message : error)
+  } catch {
+    return 'something that has no text'
+  }
 }
 
 /** The rejection for an aborted wait; keeps the signal's reason as its cause. */
