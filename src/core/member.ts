@@ -54,6 +54,7 @@ export class Member {
   /** Cursors it owns that wait for it to have room. */
   readonly parked: Deque<Pump> = new Deque()
   closed: boolean = false
+  readonly #countsCredit: boolean
   readonly #autoAck: boolean
   /** Whether returning nothing is an ack, plain and simple. */
   readonly #acksPlainly: boolean
@@ -78,6 +79,7 @@ export class Member {
     this.settings = settings
     this.handler = handler
     this.falseNacks = falseNacks && settings.ack === 'auto'
+    this.#countsCredit = settings.manualCredit
     this.#autoAck = settings.ack === 'auto'
     this.#acksPlainly = this.#autoAck && !reader.atMostOnce
     this.#clock = reader.ctx.clock
@@ -163,7 +165,7 @@ export class Member {
 
   #begin(record: DeliveryRecord): void {
     if (this.#dispatcher.lastCalled !== this) this.#dispatcher.lastCalled = this
-    if (this.settings.manualCredit) this.credit--
+    if (this.#countsCredit) this.credit--
     record.state = IN_FLIGHT
     record.member = this
     this.counters.delivered++

@@ -194,13 +194,15 @@ export class Pump {
     const cursor = this.#cursor
     const { window, log, stamp, byPartition, byKey } = cursor
     const checked = this.#needsLook(columns)
+    const fresh = !cursor.mark.remembers
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
       if (!member.free) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (checked && this.#screened(columns, row, offset)) continue
       if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
-      this.#giveNew(member, this.#record(columns, row, offset), offset)
+      const record = fresh ? new DeliveryRecord(cursor, columns, row, 1) : this.#record(columns, row, offset)
+      this.#giveNew(member, record, offset)
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
       if (byPartition && window.unsettled > 0) return RUNNING
     }

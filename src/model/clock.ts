@@ -31,6 +31,8 @@ type Immediate = (callback: () => void) => unknown
 export class SystemClock implements Clock {
   #now = 0
   #left = 0
+  /** The end of this turn of the loop will be noticed. */
+  #forgets = false
   #keepAlive: ReturnType<typeof setInterval> | undefined
   readonly #immediate: Immediate
 
@@ -50,12 +52,16 @@ export class SystemClock implements Clock {
   #read(): number {
     this.#now = Date.now()
     this.#left = READINGS
-    this.#immediate(this.#forget)
+    if (!this.#forgets) {
+      this.#forgets = true
+      this.#immediate(this.#forget)
+    }
     return this.#now
   }
 
   readonly #forget = (): void => {
     this.#left = 0
+    this.#forgets = false
   }
 
   monotonic(): number {
