@@ -46,6 +46,8 @@ export class Dispatcher {
   #since = 0
   /** In flight, waiting publishers, retries due: what keeps the process alive and `idle()` waiting. */
   #active = 0
+  /** Handlers that run on after their delivery was settled: no reason to live, but not idle either. */
+  #goingOn = 0
   #holding = false
   #closed = false
   #afterDrain: (() => void)[] = []
@@ -94,6 +96,20 @@ export class Dispatcher {
 
   deactivate(): void {
     if (--this.#active === 0) this.schedule()
+  }
+
+  /** A handler settled its delivery and has not returned; until it does, or is given up, its place is taken. */
+  goesOn(): void {
+    this.#goingOn++
+  }
+
+  wentOn(): void {
+    if (--this.#goingOn === 0) this.schedule()
+  }
+
+  /** Monotonic milliseconds: while handlers run, those of the last look. */
+  get now(): number {
+    return this.#draining ? this.tick : this.#clock.monotonic()
   }
 
   /** The member whose handler is on the stack. */
@@ -161,13 +177,13 @@ export class Dispatcher {
     this.#openTurn()
     for (;;) {
       const partition = this.#partitions.shift()
-      if (partition !== undefined) {
-        partition.wakeCursors()
-        continue
+      if (partition !== undefined) partition.wakeCursors()
+      else {
+        const pump = this.#pumps.shift()
+        if (pump === undefined) return
+        this.#since += pump.run(this.#stride)
       }
-      const pump = this.#pumps.shift()
-      if (pump === undefined) return
-      this.#since += pump.run(this.#stride) + 1
+      this.#since++
       if (this.#since >= this.#stride && this.#look()) return
     }
   }
@@ -218,7 +234,7 @@ export class Dispatcher {
   }
 
   #isIdle(): boolean {
-    return this.#active === 0 && this.#pumps.length === 0 && this.#partitions.length === 0
+    return this.#active + this.#goingOn === 0 && this.#pumps.length === 0 && this.#partitions.length === 0
   }
 
   #settleIdle(): void {

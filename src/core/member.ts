@@ -297,10 +297,7 @@ export class Member {
     }
     if (batch !== null) for (const each of batch.deliveries) this.#expireRecord(each as DeliveryRecord)
     else if (record !== null) this.#expireRecord(record)
-    if (!slot.settled) {
-      slot.settled = true
-      this.reader.ctx.dispatcher.deactivate()
-    }
+    slot.giveUp()
     if (!slot.zombie) this.#recycle(slot)
     this.#freed()
   }
@@ -319,13 +316,9 @@ export class Member {
       for (const record of records as DeliveryRecord[]) {
         if (record.state === IN_FLIGHT) this.reader.settle.release(record)
       }
-      if (!slot.settled) {
-        slot.settled = true
-        this.reader.ctx.dispatcher.deactivate()
-      }
-      if (slot.zombie) {
-        this.counters.zombies++
-      } else this.#recycle(slot)
+      slot.giveUp()
+      if (slot.zombie) this.counters.zombies++
+      else this.#recycle(slot)
     }
     this.#freed()
   }

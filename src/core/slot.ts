@@ -50,8 +50,20 @@ export class Slot {
   workSettled(): void {
     if (this.settled) return
     this.settled = true
-    this.member.reader.ctx.dispatcher.deactivate()
+    const { dispatcher } = this.member.reader.ctx
+    dispatcher.deactivate()
     if (this.returned) this.member.release(this)
+    else dispatcher.goesOn()
+  }
+
+  /** The member takes its place back, whatever its handler still does. */
+  giveUp(): void {
+    const { dispatcher } = this.member.reader.ctx
+    if (this.settled) dispatcher.wentOn()
+    else {
+      this.settled = true
+      dispatcher.deactivate()
+    }
   }
 
   finish(failed: boolean, outcome: unknown): void {
@@ -65,7 +77,10 @@ export class Slot {
     if (!this.settled) {
       if (this.batch !== null) member.batchReturned(this.batch, failed, outcome)
       else if (this.record !== null) member.returned(this.record, failed, outcome)
-    } else if (failed) member.reader.late(member, outcome)
+    } else {
+      member.reader.ctx.dispatcher.wentOn()
+      if (failed) member.reader.late(member, outcome)
+    }
     if (this.settled) member.release(this)
   }
 }
