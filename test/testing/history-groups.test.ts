@@ -39,6 +39,16 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
     ],
     sound: [
       {
+        title: 'the same again',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.acked(0)
+          s.committed(1)
+          s.committed(1)
+        },
+      },
+      {
         title: 'a replay puts it back',
         write: (s) => {
           s.log(2)
@@ -555,6 +565,16 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
         },
       },
       {
+        title: 'after an ack and a replay that failed',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.acked(0)
+          s.history.fail(s.history.reset('g', 't', 0))
+          s.deliver(0, { attempt: 2 })
+        },
+      },
+      {
         title: 'at most once, after a failure',
         write: (s) => {
           s.log(1)
@@ -634,6 +654,17 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
           s.history.fail(reset)
           s.settle('ack', s.deliver(0, { attempt: 3 }))
           s.acked(1)
+        },
+      },
+      {
+        title: 'after a leave, of what the member had elsewhere when a replay fenced one partition',
+        write: (s) => {
+          s.group({})
+          s.deliver(0)
+          s.deliver(0, { partition: 1 })
+          s.reset(0)
+          s.left()
+          s.deliver(0, { partition: 1 })
         },
       },
       {
@@ -885,6 +916,18 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
           s.group({ ownership: 'partition' })
           s.deliver(0, { to: 'm' })
           s.deliver(1, { to: 'n' })
+        },
+      },
+      {
+        title: 'two members have one partition, after a replay and a leave',
+        write: (s) => {
+          s.log(2)
+          s.group({ ownership: 'partition' })
+          s.deliver(0, { to: 'm' })
+          s.reset(0)
+          s.left('m')
+          s.deliver(0, { to: 'n' })
+          s.deliver(1, { to: 'o' })
         },
       },
       {
