@@ -1,26 +1,23 @@
 /**
  * In-process transactions: publishes and acks that take effect together or not at all.
  *
- * Everything is buffered until the function returns. Then the transaction stands in line in every
- * partition it writes to, at once, so that two transactions meet in the same order everywhere and cannot
- * wait for each other. When it is first in all lines and all have room, one critical section checks that
- * every delivery is still owned, appends and acks.
+ * Everything is buffered until the function returns. Then the transaction stands in line in every partition
+ * it writes to, at once, and when it is let in, one critical section checks that every delivery is still
+ * owned, appends and acks. Its publish ids count from the moment it stands in line.
  */
 import type { CoreContext } from '../core/context.ts'
 import { type DeliveryRecord, IN_FLIGHT } from '../core/delivery.ts'
-import { batchOf, type Draft } from '../core/draft.ts'
-import { Due } from '../core/due-queue.ts'
-import type { Partition } from '../core/partition.ts'
+import type { Draft } from '../core/draft.ts'
+import { type Part, Parts } from '../core/parts.ts'
 import type { Reader } from '../core/reader.ts'
-import { invalid } from '../core/settings.ts'
+import { invalid, positive } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
-import type { Waiter } from '../core/waiting.ts'
-import type { Batch } from '../model/batch.ts'
+import { fitsNow, refusedError, whenRoom } from '../core/waiting.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { abortedError, assert, OdradekError } from '../model/errors.ts'
+import { abortedError, OdradekError } from '../model/errors.ts'
 import { DEFAULT_PUBLISH_TIMEOUT_MS } from '../model/limits.ts'
-import type { PublishOptions } from '../model/options.ts'
+import type { Published, PublishOptions } from '../model/options.ts'
 
 /** What the function of `broker.transaction` gets. */
 export interface Transaction {
@@ -36,14 +33,32 @@ export interface TransactionOptions {
   readonly timeoutMs?: number
 }
 
+const WHAT = 'transaction'
+
+interface Addressed {
+  readonly topic: Topic
+  readonly draft: Draft
+}
+
+/** Where each record went. */
+type Positions = ReadonlyMap<Draft, Published>
+
 class Buffered implements Transaction {
-  readonly drafts: { readonly topic: Topic; readonly draft: Draft }[] = []
+  readonly drafts: Addressed[] = []
   readonly deliveries = new Set<DeliveryRecord>()
+  readonly #ctx: CoreContext
   readonly #topics: Topics
   #open = true
 
-  constructor(topics: Topics) {
+  constructor(ctx: CoreContext, topics: Topics) {
+    this.#ctx = ctx
     this.#topics = topics
+  }
+
+  /** The reader whose handler runs it: its own hold is not in the way. */
+  get exempt(): Reader | null {
+    const [first] = this.deliveries
+    return first?.cursor.reader ?? null
   }
 
   publish(name: string, value: unknown, options?: Omit<PublishOptions, 'signal'>): void {
@@ -55,7 +70,7 @@ class Buffered implements Transaction {
   ack(delivery: Delivery): void {
     this.#assertOpen()
     const record = delivery as unknown as DeliveryRecord
-    if (record.cursor?.reader === undefined) throw invalid('tx.ack takes a delivery of this broker')
+    if (record?.cursor?.reader.ctx !== this.#ctx) throw invalid('tx.ack takes a delivery of this broker')
     this.deliveries.add(record)
   }
 
@@ -68,162 +83,105 @@ class Buffered implements Transaction {
   }
 }
 
-interface Part {
-  readonly partition: Partition
-  readonly topic: Topic
-  readonly drafts: readonly Draft[]
-  readonly batch: Batch
-}
-
 export async function runTransaction<R>(
   ctx: CoreContext,
   topics: Topics,
   body: (tx: Transaction) => Promise<R> | R,
   options: TransactionOptions,
 ): Promise<R> {
-  const buffered = new Buffered(topics)
+  const { signal } = options
+  const timeoutMs = positive('timeoutMs', options.timeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS)
+  assertNotAborted(signal)
+  const buffered = new Buffered(ctx, topics)
   let result: R
   try {
     result = await body(buffered)
   } finally {
     buffered.end()
   }
-  const fresh: { topic: Topic; draft: Draft }[] = []
-  for (const each of buffered.drafts) if (!(await each.topic.wasPublished(each.draft))) fresh.push(each)
-  await new Promise<void>((resolve, reject) => {
-    new Commit(ctx, fresh, buffered.deliveries, { resolve, reject }).start(options)
-  })
+  await othersOfSameIds(buffered.drafts)
+  assertNotAborted(signal)
+  await commit(ctx, buffered, signal, timeoutMs)
   return result
 }
 
-interface Outcome {
-  resolve(): void
-  reject(error: unknown): void
+function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw abortedError(signal, WHAT)
 }
 
-/** One transaction's place in the lines of all its partitions. */
-class Commit extends Due implements Waiter {
-  done: boolean = false
-  readonly #ctx: CoreContext
-  readonly #parts: readonly Part[]
-  readonly #deliveries: ReadonlySet<DeliveryRecord>
-  /** The reader whose deliveries it acks: its own hold is not in the way. */
-  readonly #exempt: Reader | null
-  readonly #outcome: Outcome
-  #signal: AbortSignal | undefined
-
-  constructor(
-    ctx: CoreContext,
-    drafts: readonly { topic: Topic; draft: Draft }[],
-    deliveries: ReadonlySet<DeliveryRecord>,
-    outcome: Outcome,
-  ) {
-    super()
-    this.#ctx = ctx
-    this.#parts = partsOf(drafts)
-    this.#deliveries = deliveries
-    const [first] = deliveries
-    this.#exempt = first?.cursor.reader ?? null
-    this.#outcome = outcome
+/** Resolves when no id of these is on its way with somebody else. */
+async function othersOfSameIds(drafts: readonly Addressed[]): Promise<void> {
+  for (;;) {
+    const others = drafts.flatMap(({ topic, draft }) => topic.pending(draft) ?? [])
+    if (others.length === 0) return
+    await Promise.allSettled(others)
   }
+}
 
-  start(options: TransactionOptions): void {
-    const { signal } = options
-    if (signal?.aborted === true) {
-      this.#outcome.reject(abortedError(signal, 'transaction'))
-      return
+/** Runs to completion until it is in, or in line: ids that were free just now are its own. */
+async function commit(
+  ctx: CoreContext,
+  buffered: Buffered,
+  signal: AbortSignal | undefined,
+  timeoutMs: number,
+): Promise<void> {
+  const { deliveries, exempt } = buffered
+  const parts = new Parts()
+  const repeats: Promise<unknown>[] = []
+  let resolve: (positions: Promise<Positions>) => void = () => {}
+  const committed = new Promise<Positions>((done) => {
+    resolve = done
+  })
+  for (const { topic } of buffered.drafts) topic.assertOpen()
+  for (const { topic, draft } of buffered.drafts) {
+    const earlier = topic.earlier(draft)
+    if (earlier !== undefined) repeats.push(earlier)
+    else {
+      parts.add(topic, draft)
+      topic.expect(draft, () => committed.then((positions) => positions.get(draft) as Published))
     }
-    const free = this.#parts.every(({ partition }) => partition.waiting === 0)
-    if (free && this.#hasRoom()) {
-      this.done = true
-      this.#commit()
-      return
-    }
-    const timeoutMs = options.timeoutMs ?? DEFAULT_PUBLISH_TIMEOUT_MS
-    this.#signal = signal
-    signal?.addEventListener('abort', this.#abort, { once: true })
-    this.#ctx.dispatcher.activate()
-    this.#ctx.due.schedule(this, this.#ctx.clock.monotonic() + timeoutMs)
-    for (const { partition } of this.#parts) partition.wait(this)
   }
-
-  /** First in every line, and room everywhere? Then all of it, now. */
-  tryServe(): boolean {
-    if (!this.#parts.every(({ partition }) => partition.isHead(this)) || !this.#hasRoom()) return false
-    this.#leave()
-    this.#commit()
-    return true
+  const accept = async (): Promise<Positions> => {
+    const batches = parts.batches()
+    const take = (): Positions => append(batches, deliveries, exempt)
+    const options = { exempt, signal, timeoutMs, what: WHAT }
+    const positions = fitsNow(batches, exempt) ? take() : await whenRoom(ctx, batches, options, take)
+    await Promise.all(batches.map((part) => durable(part, positions)))
+    return positions
   }
+  resolve(accept())
+  await Promise.all([committed, ...repeats])
+}
 
-  #hasRoom(): boolean {
-    return this.#parts.every(({ partition, batch }) => partition.fits(batch, this.#exempt))
-  }
-
-  /** The critical section. Room was checked, ownership is checked here, nothing can refuse after that. */
-  #commit(): void {
-    for (const record of this.#deliveries) {
-      if (record.state !== IN_FLIGHT || record.cursor.reader.atMostOnce) {
-        const where = `${record.topic}/${record.partition}/${record.offset}`
-        this.#outcome.reject(
-          new OdradekError(
-            'FENCED',
-            `the delivery of ${where} is no longer this handler's; nothing was published`,
-          ),
-        )
-        return
-      }
-    }
-    const durable: Promise<void>[] = []
-    for (const part of this.#parts) {
-      const appended = part.partition.append(part.batch, this.#exempt)
-      assert(typeof appended !== 'string', `a partition with room refused a transaction: ${String(appended)}`)
-      part.drafts.forEach((draft, i) => {
-        part.topic.accept(draft, part.partition.index, appended.base + i)
-      })
-      const { log } = part.partition
-      if (appended.last >= log.marks.high) durable.push(log.durable(appended.last))
-    }
-    for (const record of this.#deliveries) record.ack()
-    if (durable.length === 0) this.#outcome.resolve()
-    else Promise.all(durable).then(() => this.#outcome.resolve(), this.#outcome.reject)
-  }
-
-  readonly #abort = (): void => {
-    this.fail(abortedError(this.#signal as AbortSignal, 'transaction'))
-  }
-
-  override fire(): void {
-    this.fail(
-      new OdradekError(
-        'TIMEOUT',
-        'no room for the transaction in all of its partitions; nothing was published',
-      ),
+/** The critical section: there is room, and what else could refuse is checked before anything is appended. */
+function append(
+  parts: readonly Part[],
+  deliveries: ReadonlySet<DeliveryRecord>,
+  exempt: Reader | null,
+): Positions {
+  for (const record of deliveries) {
+    if (record.state === IN_FLIGHT && !record.cursor.reader.atMostOnce) continue
+    const where = `${record.topic}/${record.partition}/${record.offset}`
+    throw new OdradekError(
+      'FENCED',
+      `the delivery of ${where} is no longer this handler's to ack; nothing was published`,
     )
   }
-
-  fail(error: OdradekError): void {
-    if (this.done) return
-    this.#leave()
-    this.#outcome.reject(error)
-    for (const { partition } of this.#parts) partition.waiterLeft()
+  for (const { partition, batch } of parts) {
+    if (partition.isTooLarge(batch)) throw refusedError(partition, 'TOO_LARGE')
   }
-
-  #leave(): void {
-    this.done = true
-    this.#signal?.removeEventListener('abort', this.#abort)
-    this.#ctx.due.cancel(this)
-    this.#ctx.dispatcher.deactivate()
-    for (const { partition } of this.#parts) partition.waiterLeft()
+  const positions = new Map<Draft, Published>()
+  for (const part of parts) {
+    const published = part.topic.appendPart(part, exempt)
+    part.drafts.forEach((draft, i) => {
+      positions.set(draft, published[i] as Published)
+    })
   }
+  for (const record of deliveries) record.ack()
+  return positions
 }
 
-function partsOf(drafts: readonly { topic: Topic; draft: Draft }[]): Part[] {
-  const byPartition = new Map<Partition, { topic: Topic; drafts: Draft[] }>()
-  for (const { topic, draft } of drafts) {
-    const partition = topic.choose(draft)
-    const part = byPartition.get(partition)
-    if (part === undefined) byPartition.set(partition, { topic, drafts: [draft] })
-    else part.drafts.push(draft)
-  }
-  return [...byPartition].map(([partition, part]) => ({ partition, ...part, batch: batchOf(part.drafts) }))
+async function durable({ partition, drafts }: Part, positions: Positions): Promise<void> {
+  const { offset } = positions.get(drafts.at(-1) as Draft) as Published
+  if (offset >= partition.log.marks.high) await partition.log.durable(offset)
 }

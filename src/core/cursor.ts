@@ -107,7 +107,7 @@ export class Cursor {
 
   #leave(record: DeliveryRecord, offset: number): void {
     const { window } = this
-    if (this.policy !== null) this.policy.beforeSettle(record)
+    if (this.policy !== null) this.policy.leaves(record.columns.sizeAt(record.row))
     const before = window.committed
     window.leave(offset)
     if (this.chains.size > 0) this.#unlockKey(record)
@@ -175,7 +175,7 @@ export class Cursor {
   /** Evaluates overflow now: before records are handed out, and for a cursor that is stuck. */
   sweep(): void {
     if (this.policy !== null) this.policy.apply()
-    else if (!this.holds && this.position < this.log.marks.start) {
+    else if (this.position < this.log.marks.start) {
       dropTo(this, this.log.marks.start, overtakenReason(this))
     }
   }

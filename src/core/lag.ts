@@ -13,9 +13,8 @@
  *     │ taken │ missed │ taken │ missed … │ high
  */
 import type { PeekResult } from '../log/contract.ts'
-import { Slice } from '../model/batch.ts'
+import { Columns, Slice } from '../model/batch.ts'
 import type { Cursor } from './cursor.ts'
-import type { DeliveryRecord } from './delivery.ts'
 import { Deque } from './deque.ts'
 import { dropTo } from './drop.ts'
 
@@ -23,9 +22,9 @@ export interface LagPolicy {
   /** Judges what is new; may drop, and moves the window's `next` to the first record to hand out. */
   apply(): void
   peek(max: number, into: Slice): PeekResult
-  /** Called before a record leaves the window, since that makes room. */
-  beforeSettle(record: DeliveryRecord): void
-  /** The lowest offset it needs of the log; Infinity for none. */
+  /** Called before a record leaves the window, or is passed by at the door, since that makes room. */
+  leaves(sizeBytes: number): void
+  /** The lowest offset it needs of the log. Undefined: none of its own. */
   holdFrom(): number | undefined
   /** Lets go of the log; answers the offset that must be loaded first, if one must. */
   release(): number | undefined
@@ -35,10 +34,7 @@ export interface LagPolicy {
 /** Policies for `maxLag` and drop-newest; plain drop-oldest and gating readers need none. */
 export function lagPolicyFor(cursor: Cursor): LagPolicy | null {
   const { overflow, maxLagRecords, maxLagBytes } = cursor.reader.settings
-  if (overflow === 'drop-newest') {
-    const { records, bytes } = cursor.partition.topic.retention
-    return new NewestPolicy(cursor, Math.min(maxLagRecords, records), Math.min(maxLagBytes, bytes))
-  }
+  if (overflow === 'drop-newest') return new NewestPolicy(cursor, maxLagRecords, maxLagBytes)
   if (
     overflow === 'drop-oldest' &&
     (maxLagRecords !== Number.POSITIVE_INFINITY || maxLagBytes !== Number.POSITIVE_INFINITY)
@@ -50,79 +46,65 @@ export function lagPolicyFor(cursor: Cursor): LagPolicy | null {
 
 const scratch = new Slice()
 
-/** Calls `visit` with each resident row of `[from, to)`, until it answers false. */
+/** Calls `visit` with each row of `[from, to)`, as far as they are resident; answers how far that was. */
 function eachRow(
   cursor: Cursor,
   from: number,
   to: number,
-  visit: (offset: number, sizeBytes: number) => boolean,
-): void {
-  for (let at = from; at < to; ) {
-    if (cursor.log.peek(at, to - at, 'committed', scratch) !== 'hit') return
+  visit: (offset: number, sizeBytes: number) => void,
+): number {
+  let at = from
+  while (at < to && cursor.log.peek(at, to - at, 'committed', scratch) === 'hit') {
     const { columns, row, count, next } = scratch
     for (let i = row; i < row + count; i++) {
       const offset = columns.offsetAt(i)
-      if (offset >= to || !visit(offset, columns.sizeAt(i))) return
+      if (offset < to) visit(offset, columns.sizeAt(i))
     }
-    at = next
+    at = Math.min(next, to)
   }
+  return at
 }
 
 class SlidingPolicy implements LagPolicy {
   readonly #cursor: Cursor
   readonly #records: number
   readonly #bytes: number
-  /** Bytes of the resident rows in `[#from, #to)`, for the bound by bytes. */
-  #sum = 0
-  #from: number
-  #to: number
 
   constructor(cursor: Cursor, records: number, bytes: number) {
     this.#cursor = cursor
     this.#records = records
     this.#bytes = bytes
-    this.#from = cursor.window.next
-    this.#to = cursor.window.next
   }
 
   apply(): void {
     const cursor = this.#cursor
     const { start, stable } = cursor.log.marks
     let floor = Math.max(start, stable - this.#records)
-    if (this.#bytes !== Number.POSITIVE_INFINITY) floor = Math.max(floor, this.#byteFloor(floor, stable))
+    if (this.#bytes !== Number.POSITIVE_INFINITY) floor = this.#byteFloor(floor, stable)
     if (floor > cursor.window.next || (floor > cursor.droppedBelow && floor > cursor.window.committed)) {
       dropTo(cursor, floor, 'drop-oldest')
     }
   }
 
-  /** Two pointers: each row's size is added once and taken away once. */
-  #byteFloor(floor: number, stable: number): number {
+  /** Each row is passed once: what was dropped is not looked at again. */
+  #byteFloor(above: number, stable: number): number {
     const cursor = this.#cursor
-    const needed = Math.max(floor, cursor.position)
-    if (this.#from < cursor.log.marks.start || needed >= this.#to) {
-      this.#from = needed
-      this.#to = needed
-      this.#sum = 0
-    }
-    eachRow(cursor, this.#to, stable, (_, sizeBytes) => {
-      this.#sum += sizeBytes
-      return true
+    let floor = Math.max(above, cursor.position, cursor.droppedBelow)
+    let excess = cursor.log.bytesFrom(floor) - cursor.log.bytesFrom(stable) - this.#bytes
+    if (excess <= 0) return above
+    eachRow(cursor, floor, stable, (offset, sizeBytes) => {
+      if (excess <= 0) return
+      excess -= sizeBytes
+      floor = offset + 1
     })
-    this.#to = stable
-    eachRow(cursor, this.#from, stable, (offset, sizeBytes) => {
-      if (offset >= needed && this.#sum <= this.#bytes) return false
-      this.#sum -= sizeBytes
-      this.#from = offset + 1
-      return true
-    })
-    return this.#from
+    return floor
   }
 
   peek(max: number, into: Slice): PeekResult {
     return this.#cursor.log.peek(this.#cursor.window.next, max, 'committed', into)
   }
 
-  beforeSettle(): void {}
+  leaves(): void {}
 
   holdFrom(): undefined {
     return undefined
@@ -132,29 +114,27 @@ class SlidingPolicy implements LagPolicy {
     return undefined
   }
 
-  reset(): void {
-    this.#from = this.#cursor.window.next
-    this.#to = this.#from
-    this.#sum = 0
-  }
+  reset(): void {}
 }
 
-/** Offsets taken in; with `rows` once the log was let go of. */
-interface Taken {
+/** Offsets `[from, to)`, each of them a record that was taken in. */
+interface Run {
   from: number
   to: number
-  rows: Deque<Slice> | null
 }
 
 class NewestPolicy implements LagPolicy {
   readonly #cursor: Cursor
   readonly #records: number
   readonly #bytes: number
-  readonly #taken = new Deque<Taken>()
-  #last: Taken | null = null
-  /** Offsets in `#taken`. */
+  /** Taken in, and still the log's. */
+  readonly #runs = new Deque<Run>()
+  #lastRun: Run | null = null
+  /** Taken in before those, in columns of our own since the log wanted them back. */
+  readonly #own = new Deque<Slice>()
+  /** Records in both. */
   #waiting = 0
-  /** Bytes taken in and not settled, where a bound by bytes needs them. */
+  /** Bytes taken in and not settled. */
   #sum = 0
   /** Everything below was judged. */
   #judged: number
@@ -168,134 +148,181 @@ class NewestPolicy implements LagPolicy {
 
   apply(): void {
     this.#judge()
-    this.#forgetEvicted()
+    this.#pass()
     const { window } = this.#cursor
-    for (let first = this.#taken.peek(); first !== undefined; first = this.#taken.peek()) {
-      if (first.from < window.next) {
-        const passed = Math.min(first.to, window.next) - first.from
-        first.from += passed
-        this.#waiting -= passed
-      }
-      if (first.from < first.to) break
-      this.#taken.shift()
-      if (first === this.#last) this.#last = null
-    }
-    const next = this.#taken.peek()?.from ?? this.#judged
+    const own = this.#own.peek()
+    const next = own === undefined ? (this.#runs.peek()?.from ?? this.#judged) : own.columns.offsetAt(own.row)
     if (next > window.next) {
       window.skip(next)
       this.#cursor.moved()
     }
   }
 
-  /** Only a reader that no longer holds the log can lose what it took in. */
-  #forgetEvicted(): void {
-    const { start } = this.#cursor.log.marks
-    for (const taken of this.#taken) {
-      if (taken.from >= start) return
-      if (taken.rows !== null) continue
-      const lost = Math.min(taken.to, start) - taken.from
-      this.#cursor.countDropped(lost, taken.from, taken.from + lost, 'overtaken')
-      taken.from += lost
-      this.#waiting -= lost
-    }
-  }
+  // ── at the door ───────────────────────────────────────────────────────────────────────────────
 
   #judge(): void {
-    const { start, stable } = this.#cursor.log.marks
-    if (this.#judged < start) {
-      this.#cursor.countDropped(start - this.#judged, this.#judged, start, 'drop-newest')
-      this.#judged = start
-    }
-    const fresh = stable - this.#judged
-    if (fresh <= 0) return
-    let take = Math.min(fresh, this.#records - this.#waiting - this.#cursor.window.unsettled)
-    if (this.#bytes !== Number.POSITIVE_INFINITY) take = this.#fitting(take)
-    if (take > 0) this.#take(this.#judged, this.#judged + take)
-    if (take < fresh) this.#cursor.countDropped(fresh - take, this.#judged + take, stable, 'drop-newest')
-    this.#judged = stable
-  }
-
-  #fitting(most: number): number {
-    let fitting = 0
-    eachRow(this.#cursor, this.#judged, this.#judged + most, (_, sizeBytes) => {
-      if (this.#sum + sizeBytes > this.#bytes) return false
-      this.#sum += sizeBytes
-      fitting++
-      return true
+    const cursor = this.#cursor
+    const { start, stable } = cursor.log.marks
+    if (this.holdFrom() < start) this.#forgetEvicted(start)
+    if (this.#judged >= stable) return
+    const { retention } = cursor.partition.topic
+    const bytes = Math.min(this.#bytes, retention.bytes)
+    let room = Math.min(this.#records, retention.records) - this.#waiting - cursor.window.unsettled
+    let missed = 0
+    let first = 0
+    let last = 0
+    this.#judged = eachRow(cursor, this.#judged, stable, (offset, sizeBytes) => {
+      if (room > 0 && this.#sum + sizeBytes <= bytes) {
+        room--
+        this.#take(offset, sizeBytes)
+        return
+      }
+      if (missed++ === 0) first = offset
+      last = offset
     })
-    return fitting
+    if (missed > 0) cursor.countDropped(missed, first, last + 1, 'drop-newest')
   }
 
-  #take(from: number, to: number): void {
-    this.#waiting += to - from
-    if (this.#last !== null && this.#last.rows === null && this.#last.to === from) {
-      this.#last.to = to
+  #take(offset: number, sizeBytes: number): void {
+    this.#waiting++
+    this.#sum += sizeBytes
+    if (this.#lastRun?.to === offset) {
+      this.#lastRun.to++
       return
     }
-    this.#last = { from, to, rows: null }
-    this.#taken.push(this.#last)
+    this.#lastRun = { from: offset, to: offset + 1 }
+    this.#runs.push(this.#lastRun)
+  }
+
+  /** Only a reader that does not hold the log, or whose hold was broken by force, can lose what it took in. */
+  #forgetEvicted(start: number): void {
+    this.#pass()
+    let lost = 0
+    const first = this.holdFrom()
+    for (const run of this.#runs) {
+      const evicted = Math.max(0, Math.min(run.to, start) - run.from)
+      run.from += evicted
+      lost += evicted
+    }
+    this.#waiting -= lost
+    lost += Math.max(0, start - this.#judged)
+    this.#judged = Math.max(start, this.#judged)
+    this.#pass()
+    this.#sum = this.#bytesInHand()
+    if (lost > 0) this.#cursor.countDropped(lost, first, start, 'overtaken')
+  }
+
+  /** What was evicted took the knowledge of its size along. */
+  #bytesInHand(): number {
+    let bytes = 0
+    for (const record of this.#cursor.window) bytes += record.columns.sizeAt(record.row)
+    for (const { columns, row, count } of this.#own) {
+      for (let i = row; i < row + count; i++) bytes += columns.sizeAt(i)
+    }
+    for (const { from, to } of this.#runs) {
+      eachRow(this.#cursor, from, to, (_, sizeBytes) => {
+        bytes += sizeBytes
+      })
+    }
+    return bytes
+  }
+
+  // ── handing out ───────────────────────────────────────────────────────────────────────────────
+
+  /** Takes what was handed out, or skipped, out of what waits. */
+  #pass(): void {
+    const { next } = this.#cursor.window
+    for (let rows = this.#own.peek(); rows !== undefined; rows = this.#own.peek()) {
+      for (; rows.count > 0 && rows.columns.offsetAt(rows.row) < next; rows.row++) {
+        rows.count--
+        this.#waiting--
+      }
+      if (rows.count > 0) return
+      this.#own.shift()
+    }
+    for (let run = this.#runs.peek(); run !== undefined; run = this.#runs.peek()) {
+      if (run.from < next) {
+        const passed = Math.min(run.to, next) - run.from
+        run.from += passed
+        this.#waiting -= passed
+      }
+      if (run.from < run.to) return
+      this.#runs.shift()
+      if (run === this.#lastRun) this.#lastRun = null
+    }
   }
 
   peek(max: number, into: Slice): PeekResult {
-    const first = this.#taken.peek()
-    if (first === undefined) return 'end'
-    if (first.rows === null) {
-      return this.#cursor.log.peek(first.from, Math.min(max, first.to - first.from), 'committed', into)
-    }
-    for (let rows = first.rows.peek(); rows !== undefined; rows = first.rows.peek()) {
-      if (rows.next <= first.from) {
-        first.rows.shift()
-        continue
-      }
-      const passed = Math.max(0, first.from - rows.columns.offsetAt(rows.row))
-      into.columns = rows.columns
-      into.row = rows.row + passed
-      into.count = Math.min(max, rows.count - passed)
-      into.next =
-        into.count === rows.count - passed ? rows.next : rows.columns.offsetAt(into.row + into.count)
+    this.#pass()
+    const own = this.#own.peek()
+    if (own !== undefined) {
+      into.columns = own.columns
+      into.row = own.row
+      into.count = Math.min(max, own.count)
+      into.next = into.count === own.count ? own.next : own.columns.offsetAt(own.row + into.count)
       return 'hit'
     }
-    into.count = 0
-    into.next = first.to
-    return 'hit'
+    const run = this.#runs.peek()
+    if (run !== undefined) {
+      return this.#cursor.log.peek(run.from, Math.min(max, run.to - run.from), 'committed', into)
+    }
+    return this.#judged < this.#cursor.log.marks.stable ? 'miss' : 'end'
   }
 
-  beforeSettle(record: DeliveryRecord): void {
+  leaves(sizeBytes: number): void {
     this.#judge()
-    if (this.#bytes !== Number.POSITIVE_INFINITY) this.#sum -= record.columns.sizeAt(record.row)
+    this.#sum -= sizeBytes
   }
+
+  // ── the log ───────────────────────────────────────────────────────────────────────────────────
 
   holdFrom(): number {
-    for (const taken of this.#taken) {
-      if (taken.rows === null) return Math.max(taken.from, this.#cursor.window.next)
-    }
-    return this.#waiting + this.#cursor.window.unsettled < this.#records
-      ? this.#judged
-      : Number.POSITIVE_INFINITY
+    const run = this.#runs.peek()
+    return run === undefined ? this.#judged : Math.max(run.from, this.#cursor.window.next)
   }
 
   /** Keeps its own references to what it took in. */
   release(): number | undefined {
     this.apply()
-    for (const taken of this.#taken) {
-      if (taken.rows !== null) continue
-      const rows = new Deque<Slice>()
-      for (let at = taken.from; at < taken.to; ) {
-        const part = new Slice()
-        if (this.#cursor.log.peek(at, taken.to - at, 'committed', part) !== 'hit') return at
-        rows.push(part)
-        at = part.next
+    const { log } = this.#cursor
+    for (let run = this.#runs.peek(); run !== undefined; run = this.#runs.peek()) {
+      while (run.from < run.to) {
+        if (log.peek(run.from, run.to - run.from, 'committed', scratch) !== 'hit') return run.from
+        this.#own.push(ownRows(scratch))
+        run.from = scratch.next
       }
-      taken.rows = rows
+      this.#runs.shift()
     }
-    return undefined
+    this.#lastRun = null
+    return this.#judged < log.marks.stable ? this.#judged : undefined
   }
 
   reset(): void {
-    this.#taken.clear()
-    this.#last = null
+    this.#runs.clear()
+    this.#own.clear()
+    this.#lastRun = null
     this.#waiting = 0
     this.#sum = 0
     this.#judged = this.#cursor.window.next
   }
+}
+
+/** A run in columns of its own: nothing else of the segment is kept alive by it. */
+function ownRows({ columns, row, count, next }: Slice): Slice {
+  const run = new Slice()
+  run.columns = new Columns(columns.offsetAt(row), count)
+  for (let i = row; i < row + count; i++) {
+    run.columns.push(
+      columns.values[i],
+      columns.keyAt(i),
+      columns.headersAt(i),
+      columns.timestampAt(i),
+      columns.sizeAt(i),
+    )
+  }
+  run.columns.offsets = columns.offsets?.slice(row, row + count) ?? null
+  run.columns.foreign = columns.foreign
+  run.count = count
+  run.next = next
+  return run
 }

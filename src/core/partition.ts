@@ -14,35 +14,24 @@ import type { Appended, PartitionLog, Refusal } from '../log/contract.ts'
 import { NO_ROOM } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
 import type { OdradekError } from '../model/errors.ts'
-import { DRAIN_AT, PRESSURE_AT, STALLED_AFTER_MS } from '../model/limits.ts'
+import { DRAIN_AT, PRESSURE_AT } from '../model/limits.ts'
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { PartitionDescription } from '../model/views.ts'
 import type { CoreContext } from './context.ts'
 import type { Cursor } from './cursor.ts'
-import { Deque } from './deque.ts'
-import { Due } from './due-queue.ts'
+import { Line } from './line.ts'
 import type { Reader } from './reader.ts'
 import type { Topic } from './topic.ts'
-import type { Waiter } from './waiting.ts'
 
-/** Publishers wait and nothing settles: says so. */
-class StalledDue extends Due {
-  readonly #partition: Partition
-
-  constructor(partition: Partition) {
-    super()
-    this.#partition = partition
-  }
-
-  override fire(): void {
-    this.#partition.checkStalled()
-  }
-}
+/** Pressure is looked at after fewer records than this only when they are large. */
+const PRESSURE_STRIDE = 64
 
 export class Partition {
   readonly topic: Topic
   readonly index: number
   readonly log: PartitionLog
+  /** Who waits for room. */
+  readonly line: Line
   /** Somebody waits for room or for relief: settles of holders matter at once. */
   pressed: boolean = false
   /** Cursors that wait at the end of the log. */
@@ -50,30 +39,29 @@ export class Partition {
   readonly #ctx: CoreContext
   readonly #cursors = new Set<Cursor>()
   readonly #holders = new Set<Cursor>()
-  readonly #waiters = new Deque<Waiter>()
-  readonly #stalled = new StalledDue(this)
   readonly #unlisten: () => void
   #queued = false
   #gate = Number.POSITIVE_INFINITY
   #gateHolder: Cursor | null = null
   #sweptStart = 0
-  /** Offset from which on pressure is looked at again. */
+  /** Pressure is looked at again from this offset on, or by a record larger than this. */
   #pressureFrom = 0
+  #largeBytes = 0
   #underPressure = false
-  #progressAt = 0
 
   constructor(topic: Topic, index: number, log: PartitionLog, ctx: CoreContext) {
     this.topic = topic
     this.index = index
     this.log = log
     this.#ctx = ctx
-    this.#unlisten = log.onAdvance(() => this.#wake())
-    this.#wake()
+    this.line = new Line(this, ctx)
+    this.#unlisten = log.onAdvance(() => this.wake())
+    this.wake()
   }
 
   // ── waking readers ────────────────────────────────────────────────────────────────────────────
 
-  #wake(): void {
+  wake(): void {
     if (this.#queued) return
     this.#queued = true
     this.#ctx.dispatcher.wakePartition(this)
@@ -95,7 +83,7 @@ export class Partition {
       this.#sweptStart = start
       for (const cursor of this.#cursors) cursor.sweep()
     }
-    if (this.#waiters.length > 0) this.serve()
+    if (this.line.length > 0) this.line.serve()
   }
 
   rest(cursor: Cursor): void {
@@ -134,35 +122,33 @@ export class Partition {
     this.holdersChanged()
   }
 
-  /** A holder came, went, or moved back. */
+  /** A holder came, went, or moved back, or what is retained changed. */
   holdersChanged(): void {
-    this.#refreshGate(null)
-    this.#pressureFrom = 0
+    this.#refreshGate()
     if (this.pressed) this.#relieved()
+    this.#checkPressure(this.log.marks.end)
   }
 
   /** A holder moved on, while somebody waits for that. */
   holderMoved(cursor: Cursor): void {
-    this.#progressAt = this.#ctx.dispatcher.tick
-    if (cursor === this.#gateHolder && this.#refreshGate(null)) this.#relieved()
+    this.line.progressed()
+    if (cursor === this.#gateHolder && this.#refreshGate()) this.#relieved()
   }
 
   #relieved(): void {
-    this.serve()
-    if (this.#underPressure && this.pressure() <= DRAIN_AT) {
-      this.#underPressure = false
-      this.#pressureFrom = 0
-      this.#updatePressed()
-      this.topic.drained()
-    }
+    if (this.line.length > 0) this.line.serve()
+    if (!this.#underPressure || this.pressure() > DRAIN_AT) return
+    this.#underPressure = false
+    this.lineChanged()
+    this.topic.drained()
+    this.#checkPressure(this.log.marks.end)
   }
 
-  /** Recomputes the gate, without `except`'s hold; whether it moved. */
-  #refreshGate(except: Reader | null): boolean {
+  /** Recomputes the gate; whether it moved. */
+  #refreshGate(): boolean {
     let gate = Number.POSITIVE_INFINITY
     let holder: Cursor | null = null
     for (const cursor of this.#holders) {
-      if (cursor.reader === except) continue
       const from = cursor.holdFrom
       if (from < gate) {
         gate = from
@@ -195,7 +181,7 @@ export class Partition {
       }
       if (offset === NO_ROOM) return NO_ROOM
     }
-    if (offset >= this.#pressureFrom) this.#checkPressure(offset)
+    if (offset >= this.#pressureFrom || sizeBytes > this.#largeBytes) this.#checkPressure(offset + 1)
     return offset
   }
 
@@ -208,7 +194,10 @@ export class Partition {
       else if (this.#roomFor(exempt, batch.count, batch.sizeBytes))
         result = this.log.tryAppend(batch, 'exempt')
     }
-    if (typeof result !== 'string' && result.last >= this.#pressureFrom) this.#checkPressure(result.last)
+    if (typeof result === 'string') return result
+    if (result.last >= this.#pressureFrom || batch.sizeBytes > this.#largeBytes) {
+      this.#checkPressure(result.last + 1)
+    }
     return result
   }
 
@@ -224,149 +213,116 @@ export class Partition {
 
   hasRoom(records: number, sizeBytes: number): boolean {
     return (
-      this.#waiters.length === 0 &&
-      (this.log.hasRoom(records, sizeBytes) || this.#makesRoom(records, sizeBytes))
+      this.line.length === 0 && (this.log.hasRoom(records, sizeBytes) || this.#makesRoom(records, sizeBytes))
     )
   }
 
-  /** Whether a batch would be accepted now, by somebody who need not stand in line. */
+  /** Whether no eviction could ever make room for it. */
+  isTooLarge({ count, sizeBytes }: Batch): boolean {
+    const { records, bytes } = this.topic.retention
+    return count > records || sizeBytes > bytes
+  }
+
+  /** Whether an append now would not be told to wait. */
   fits(batch: Batch, exempt: Reader | null): boolean {
     const { count, sizeBytes } = batch
     return (
       this.log.hasRoom(count, sizeBytes) ||
       this.#makesRoom(count, sizeBytes) ||
-      (this.#roomFor(exempt, count, sizeBytes) && this.log.hasRoom(count, sizeBytes, 'exempt'))
+      (this.#roomFor(exempt, count, sizeBytes) && this.log.hasRoom(count, sizeBytes, 'exempt')) ||
+      this.isTooLarge(batch)
     )
-  }
-
-  get waiting(): number {
-    return this.#waiters.length
   }
 
   /** The cached gate was too low, or a drop-newest reader can let go. */
   #makesRoom(records: number, sizeBytes: number): boolean {
     for (const cursor of this.#holders) cursor.releaseLog()
-    return this.#refreshGate(null) && this.log.hasRoom(records, sizeBytes)
+    return this.#refreshGate() && this.log.hasRoom(records, sizeBytes)
   }
 
   /** Whether only `exempt`'s own hold is in the way. */
   #roomFor(exempt: Reader | null, records: number, sizeBytes: number): boolean {
     if (exempt === null) return false
-    this.#refreshGate(exempt)
-    const room = this.log.hasRoom(records, sizeBytes)
-    this.#refreshGate(null)
-    return room
+    let gate = Number.POSITIVE_INFINITY
+    for (const cursor of this.#holders) {
+      if (cursor.reader !== exempt) gate = Math.min(gate, cursor.holdFrom)
+    }
+    return this.#roomAbove(gate, records, sizeBytes)
+  }
+
+  /** Whether there would be room if everything below `gate` could go. */
+  #roomAbove(gate: number, records: number, sizeBytes: number): boolean {
+    const { log } = this
+    const retention = this.topic.retention
+    return (
+      log.marks.end - gate + records <= retention.records &&
+      log.bytesFrom(gate) + sizeBytes <= retention.bytes
+    )
   }
 
   /** Whether a reader that wants FULL is among those in the way. */
-  rejects(records: number, sizeBytes: number): boolean {
-    for (const cursor of this.#holders) {
-      if (cursor.reader.settings.overflow !== 'reject') continue
-      this.log.gate(cursor.holdFrom)
-      const room = this.log.hasRoom(records, sizeBytes)
-      this.log.gate(this.#gate)
-      if (!room) return true
+  rejects({ count, sizeBytes }: Batch, exempt: Reader | null): boolean {
+    for (const { reader, holdFrom } of this.#holders) {
+      if (reader === exempt || reader.settings.overflow !== 'reject') continue
+      if (!this.#roomAbove(holdFrom, count, sizeBytes)) return true
     }
     return false
   }
 
-  // ── waiting publishers ────────────────────────────────────────────────────────────────────────
+  // ── waiting publishers and pressure ───────────────────────────────────────────────────────────
 
-  wait(waiter: Waiter): void {
-    this.#waiters.push(waiter)
-    if (!this.pressed) this.#progressAt = this.#ctx.clock.monotonic()
-    this.#updatePressed()
-    if (this.#stalled.heapIndex < 0) {
-      this.#ctx.due.schedule(this.#stalled, this.#ctx.clock.monotonic() + STALLED_AFTER_MS)
-    }
+  /** Somebody began to wait, or nobody waits any more. */
+  lineChanged(): void {
+    this.pressed = this.line.length > 0 || this.#underPressure
   }
 
-  isHead(waiter: Waiter): boolean {
-    this.#dropDone()
-    return this.#waiters.peek() === waiter
+  raiseStalled(): void {
+    const reader = this.#gateHolder?.reader.name
+    if (reader === undefined) return
+    this.#ctx.events.raise('stalled', {
+      topic: this.topic.name,
+      partition: this.index,
+      reader,
+      reason: 'publishers-waiting',
+    })
   }
 
-  serve(): void {
-    for (;;) {
-      this.#dropDone()
-      const first = this.#waiters.peek()
-      if (first === undefined || !first.tryServe(this)) break
-      this.#dropDone()
-    }
-    this.#updatePressed()
-  }
-
-  /** A waiter gave up; the one behind it may fit. */
-  waiterLeft(): void {
-    this.#wake()
-  }
-
-  failWaiters(error: OdradekError): void {
-    for (const waiter of [...this.#waiters]) waiter.fail(error)
-    this.#dropDone()
-    this.#updatePressed()
-  }
-
-  #dropDone(): void {
-    while (this.#waiters.peek()?.done === true) this.#waiters.shift()
-  }
-
-  #updatePressed(): void {
-    this.pressed = this.#waiters.length > 0 || this.#underPressure
-    if (this.#waiters.length === 0) this.#ctx.due.cancel(this.#stalled)
-  }
-
-  checkStalled(): void {
-    this.#dropDone()
-    this.#updatePressed()
-    if (this.#waiters.length === 0) return
-    const now = this.#ctx.clock.monotonic()
-    let next = this.#progressAt + STALLED_AFTER_MS
-    if (next <= now) {
-      next = now + STALLED_AFTER_MS
-      const reader = this.#gateHolder?.reader.name
-      if (reader !== undefined) {
-        this.#ctx.events.raise('stalled', {
-          topic: this.topic.name,
-          partition: this.index,
-          reader,
-          reason: 'publishers-waiting',
-        })
-      }
-    }
-    this.#ctx.due.schedule(this.#stalled, next)
-  }
-
-  // ── pressure ──────────────────────────────────────────────────────────────────────────────────
-
-  /** Share of the retention that holders keep from eviction, 0 to 1. Bytes are estimated by share. */
+  /** Share of the retention that readers who make publishers wait keep from eviction, 0 to 1. */
   pressure(): number {
-    if (this.#holders.size === 0) return 0
-    this.#refreshGate(null)
     const { log } = this
     const { start, end } = log.marks
-    const held = end - Math.max(this.#gate, start)
-    if (held <= 0 || log.records === 0) return 0
+    let gate = end
+    for (const { reader, holdFrom } of this.#holders) {
+      if (reader.settings.overflow !== 'drop-newest') gate = Math.min(gate, Math.max(holdFrom, start))
+    }
     const { records, bytes } = this.topic.retention
-    return Math.min(1, Math.max(held / records, (log.sizeBytes * (held / log.records)) / bytes))
+    return Math.min(1, Math.max((end - gate) / records, log.bytesFrom(gate) / bytes))
   }
 
-  #checkPressure(offset: number): void {
-    if (this.#underPressure) {
-      this.#pressureFrom = Number.POSITIVE_INFINITY
-      return
-    }
+  /** Whether it is above the lower mark. Then it says so when it no longer is. */
+  staysPressed(): boolean {
+    this.#underPressure = this.pressure() > DRAIN_AT
+    this.lineChanged()
+    return this.#underPressure
+  }
+
+  #checkPressure(end: number): void {
+    this.#pressureFrom = Number.POSITIVE_INFINITY
+    this.#largeBytes = Number.POSITIVE_INFINITY
+    if (this.#underPressure || this.#holders.size === 0) return
     const pressure = this.pressure()
-    if (pressure >= PRESSURE_AT) {
+    const left = PRESSURE_AT - pressure
+    if (left <= 0) {
       this.#underPressure = true
-      this.#pressureFrom = Number.POSITIVE_INFINITY
-      this.#updatePressed()
+      this.lineChanged()
       this.topic.pressed(pressure)
       return
     }
-    // Even if every record to come were held and of average size, the mark cannot be crossed before this.
-    const records = Math.min(this.topic.retention.records, this.log.records * 2)
-    this.#pressureFrom = offset + Math.max(1, Math.floor(((PRESSURE_AT - pressure) * records) / 2))
+    // Even if every record to come were held and as large as this, the mark could not be crossed before.
+    const { records, bytes } = this.topic.retention
+    const usual = this.log.sizeBytes / Math.max(1, this.log.records)
+    this.#largeBytes = Math.max(2 * usual, (left * bytes) / PRESSURE_STRIDE)
+    this.#pressureFrom = end - 1 + Math.ceil(left * Math.min(records, bytes / this.#largeBytes))
   }
 
   // ── the end ───────────────────────────────────────────────────────────────────────────────────
@@ -381,13 +337,12 @@ export class Partition {
       end,
       records: this.log.records,
       sizeBytes: this.log.sizeBytes,
-      waiting: [...this.#waiters].filter((waiter) => !waiter.done).length,
+      waiting: this.line.length,
     }
   }
 
   close(error: OdradekError): void {
-    this.failWaiters(error)
-    this.#ctx.due.cancel(this.#stalled)
+    this.line.fail(error)
     this.#unlisten()
   }
 }

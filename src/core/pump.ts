@@ -298,6 +298,7 @@ export class Pump {
       : screen(cursor.reader, cursor.partition.topic, columns, row)
     if (verdict === undefined) return false
     if (verdict === 'not-ours') {
+      cursor.policy?.leaves(columns.sizeAt(row))
       cursor.passTo(offset + 1)
       return true
     }

@@ -9,10 +9,9 @@
  * From the choice of the partition to the append nothing is awaited and no user code runs: that is the
  * critical section, and one thread is its lock. Nothing in here ever calls a subscriber.
  */
-import { type Appended, NO_ROOM, type Refusal } from '../log/contract.ts'
-import type { Batch } from '../model/batch.ts'
+import { LOG_CLOSED, NO_ROOM } from '../log/contract.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
-import type { PublishEntry, Published, PublishOptions } from '../model/options.ts'
+import type { Position, PublishEntry, Published, PublishOptions } from '../model/options.ts'
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { CoreContext } from './context.ts'
 import { DedupeWindow } from './dedupe.ts'
@@ -20,9 +19,11 @@ import { batchOf, type Draft, makeDraft, sizeOf, validated } from './draft.ts'
 import { Histogram } from './histogram.ts'
 import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
+import { type Part, Parts, partOf } from './parts.ts'
+import { PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
 import type { TopicSettings } from './topic-settings.ts'
-import { PublishWaiter, refusedError } from './waiting.ts'
+import { fitsNow, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
 /** Dead letters remembered for idempotence. */
@@ -44,19 +45,16 @@ export class Topic {
   duplicates: number = 0
   readonly publishLatency: Histogram = new Histogram()
   retention: TopicSettings['retention']
+  readonly waitingRoom: WaitingRoom
   readonly #ctx: CoreContext
-  #dedupe: DedupeWindow | null
-  /** Ids whose first publish still waits; repeats share its outcome. */
-  readonly #pending = new Map<string, Promise<Published>>()
+  #ids: PublishIds | null
   readonly #deadLetters = new DedupeWindow(Number.POSITIVE_INFINITY, DEAD_LETTERS_KNOWN)
   #sticky = new StickyRoundRobin(1)
-  /** The partition of a topic that has one and takes any value; null when publishing needs a closer look. */
+  /** The partition of a topic that has one and asks nobody about values; null when publishing needs a closer look. */
   #onlyPartition: Partition | null = null
-  #waitingRecords = 0
-  #waitingBytes = 0
   #ended: OdradekError | undefined
   #calls = 0
-  /** Partitions above the pressure mark. */
+  /** Partitions that crossed the upper pressure mark, or keep it company above the lower one. */
   #underPressure = 0
 
   constructor(name: string, id: string, settings: TopicSettings, ctx: CoreContext, isDeadLetter: boolean) {
@@ -66,7 +64,8 @@ export class Topic {
     this.retention = settings.retention
     this.isDeadLetter = isDeadLetter
     this.#ctx = ctx
-    this.#dedupe = dedupeFor(settings)
+    this.waitingRoom = new WaitingRoom(name, settings.maxWaiting)
+    this.#ids = idsFor(settings)
   }
 
   /** A topic that came back from `Meta` takes on the settings of the code that opens it. */
@@ -74,7 +73,8 @@ export class Topic {
     this.restored = false
     this.settings = { ...settings, partitions: this.partitions.length }
     this.retain(settings.retention)
-    this.#dedupe = dedupeFor(settings)
+    this.waitingRoom.max = settings.maxWaiting
+    this.#ids = idsFor(settings)
     this.#look()
   }
 
@@ -92,10 +92,6 @@ export class Topic {
     if (this.retention.ageMs === Number.POSITIVE_INFINITY) return
     const now = this.#ctx.clock.now()
     for (const { log } of this.partitions) log.expire(now)
-  }
-
-  get publishTimeoutMs(): number {
-    return this.settings.publishTimeoutMs
   }
 
   partitionAt(index: number): Partition {
@@ -116,7 +112,9 @@ export class Topic {
   }
 
   #look(): void {
-    const plain = this.partitions.length === 1 && this.settings.schema === null && this.#ended === undefined
+    const { schema, sizeOf: custom } = this.settings
+    const plain =
+      this.partitions.length === 1 && schema === null && custom === null && this.#ended === undefined
     this.#onlyPartition = plain ? (this.partitions[0] as Partition) : null
   }
 
@@ -135,9 +133,9 @@ export class Topic {
       const { signal } = options ?? NO_OPTIONS
       if (signal?.aborted === true) throw abortedError(signal, 'publish')
       const published =
-        draft.id === undefined || this.#dedupe === null
+        this.#ids === null || draft.id === undefined
           ? this.#publishDraft(draft, signal, exempt)
-          : this.#publishOnce(draft, draft.id, signal, exempt)
+          : this.#publishOnce(draft, signal, exempt)
       if (sampled > 0) this.#sample(published, sampled)
       return published
     } catch (error) {
@@ -152,24 +150,27 @@ export class Topic {
       if (offset >= 0) return { partition: 0, offset }
     }
     const draft = this.draft(value, options)
-    const seen = draft.id === undefined ? undefined : this.#seen(draft.id)
-    if (seen !== undefined) return seen
-    if (draft.id !== undefined && this.#pending.has(draft.id)) return undefined
+    if (this.pending(draft) !== undefined) return undefined
+    const seen = this.#position(draft)
+    if (seen !== undefined) {
+      this.duplicates++
+      return { ...seen, duplicate: true }
+    }
     const partition = this.choose(draft)
-    if (partition.waiting > 0) return undefined
-    const offset = partition.appendOne(draft.value, draft.key, draft.headers, draft.sizeBytes, null)
-    return offset < 0 ? undefined : this.accept(draft, partition.index, offset)
+    if (partition.line.length > 0) return undefined
+    const offset = this.#append(partition, draft, null)
+    return offset === NO_ROOM ? undefined : this.#accept(draft, partition.index, offset)
   }
 
-  /** A value alone, for a topic of one partition without a schema: nothing to check, nothing to choose. */
+  /** A value alone, for such a topic: nothing to check, nothing to choose, no user code to call. */
   #isPlain(value: unknown): boolean {
     return this.#onlyPartition !== null && value !== undefined
   }
 
   #appendPlain(value: unknown): number {
     const partition = this.#onlyPartition as Partition
-    if (partition.waiting > 0) return NO_ROOM
-    const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
+    if (partition.line.length > 0) return NO_ROOM
+    const sizeBytes = sizeOf(this.name, null, value)
     const offset = partition.appendOne(value, null, null, sizeBytes, null)
     if (offset >= 0) {
       this.published++
@@ -206,34 +207,59 @@ export class Topic {
     }
   }
 
-  choose(draft: Draft): Partition {
+  /** `hasRoom`: for a keyless record, which of the partitions would take it at once. */
+  choose(draft: Draft, hasRoom?: (partition: Partition) => boolean): Partition {
     if (draft.partition !== undefined) return this.partitionAt(draft.partition)
     const { partitions } = this
     if (partitions.length === 1) return partitions[0] as Partition
     if (draft.key !== null) return partitions[partitionOf(draft.key, partitions.length)] as Partition
-    return partitions[
-      this.#sticky.next((index) => (partitions[index] as Partition).hasRoom(1, draft.sizeBytes))
-    ] as Partition
+    const index = this.#sticky.next((candidate) => {
+      const partition = partitions[candidate] as Partition
+      return hasRoom === undefined ? partition.hasRoom(1, draft.sizeBytes) : hasRoom(partition)
+    })
+    return partitions[index] as Partition
   }
 
   #publishDraft(draft: Draft, signal: AbortSignal | undefined, exempt: Reader | null): Promise<Published> {
     const partition = this.choose(draft)
-    if (partition.waiting === 0 || exempt !== null) {
-      const offset = partition.appendOne(draft.value, draft.key, draft.headers, draft.sizeBytes, exempt)
-      if (offset >= 0) return this.#accepted(partition, this.accept(draft, partition.index, offset))
+    if (partition.line.length === 0 || exempt !== null) {
+      const offset = this.#append(partition, draft, exempt)
+      if (offset !== NO_ROOM) {
+        return this.#accepted(partition, this.#accept(draft, partition.index, offset))
+      }
     }
-    return this.#wait(partition, batchOf([draft]), signal).then((appended) =>
-      this.#accepted(partition, this.accept(draft, partition.index, appended.base)),
+    return this.#whenRoom(partOf(this, partition, [draft]), signal, exempt).then(([published]) =>
+      this.#accepted(partition, published as Published),
     )
   }
 
+  /** The offset, or NO_ROOM. */
+  #append(partition: Partition, { value, key, headers, sizeBytes }: Draft, exempt: Reader | null): number {
+    const offset = partition.appendOne(value, key, headers, sizeBytes, exempt)
+    if (offset >= NO_ROOM) return offset
+    throw refusedError(partition, offset === LOG_CLOSED ? 'CLOSED' : 'POISONED')
+  }
+
+  #whenRoom(part: Part, signal: AbortSignal | undefined, exempt: Reader | null): Promise<Published[]> {
+    const timeoutMs = this.settings.publishTimeoutMs
+    const options = { exempt, signal, timeoutMs, what: 'publish' }
+    return whenRoom(this.#ctx, [part], options, () => this.appendPart(part, exempt))
+  }
+
+  /** Appends what fits, and counts it. */
+  appendPart({ partition, batch, drafts }: Part, exempt: Reader | null): Published[] {
+    const appended = partition.append(batch, exempt)
+    if (typeof appended === 'string') throw refusedError(partition, appended)
+    return drafts.map((draft, i) => this.#accept(draft, partition.index, appended.base + i))
+  }
+
   /** Counts an appended record, and remembers its id. */
-  accept(draft: Draft, partition: number, offset: number): Published {
+  #accept(draft: Draft, partition: number, offset: number): Published {
     this.published++
     this.publishedBytes += draft.sizeBytes
     const published = { partition, offset }
-    if (draft.id !== undefined && this.#dedupe !== null) {
-      this.#dedupe.set(draft.id, published, this.#ctx.clock.monotonic())
+    if (this.#ids !== null && draft.id !== undefined) {
+      this.#ids.accepted(draft.id, published, this.#ctx.clock.monotonic())
     }
     return published
   }
@@ -255,157 +281,85 @@ export class Topic {
 
   // ── dedupe ────────────────────────────────────────────────────────────────────────────────────
 
-  #seen(id: string): Published | undefined {
-    const position = this.#dedupe?.get(id, this.#ctx.clock.monotonic())
-    if (position === undefined) return undefined
-    this.duplicates++
-    return { ...position, duplicate: true }
+  #publishOnce(draft: Draft, signal: AbortSignal | undefined, exempt: Reader | null): Promise<Published> {
+    const earlier = this.earlier(draft)
+    if (earlier !== undefined) return earlier
+    const published = this.#publishDraft(draft, signal, exempt)
+    this.expect(draft, () => published)
+    return published
   }
 
-  /** Whether this id was accepted before; waits for a first publish that is still waiting. */
-  async wasPublished(draft: Draft): Promise<boolean> {
-    if (draft.id === undefined || this.#dedupe === null) return false
-    const first = this.#pending.get(draft.id)
-    if (first !== undefined) await first.catch(() => undefined)
-    return this.#seen(draft.id) !== undefined
+  /** Where the record of this id went, if it was accepted before. */
+  #position(draft: Draft): Position | undefined {
+    if (this.#ids === null || draft.id === undefined) return undefined
+    return this.#ids.position(draft.id, this.#ctx.clock.monotonic())
   }
 
-  #publishOnce(
-    draft: Draft,
-    id: string,
-    signal: AbortSignal | undefined,
-    exempt: Reader | null,
-  ): Promise<Published> {
-    const first = this.#pending.get(id)
-    if (first !== undefined) {
-      return first.then((position): Published => {
+  #knows(draft: Draft): boolean {
+    return this.pending(draft) !== undefined || this.#position(draft) !== undefined
+  }
+
+  /** The first publish of this id, if it is on its way. */
+  pending(draft: Draft): Promise<Published> | undefined {
+    return this.#ids === null || draft.id === undefined ? undefined : this.#ids.pending(draft.id)
+  }
+
+  /** This is the first publish of its id. */
+  expect(draft: Draft, outcome: () => Promise<Published>): void {
+    if (this.#ids !== null && draft.id !== undefined) this.#ids.expect(draft.id, outcome())
+  }
+
+  /** The outcome of an earlier publish of the same id, its durability included. */
+  earlier(draft: Draft): Promise<Published> | undefined {
+    const pending = this.pending(draft)
+    if (pending !== undefined) {
+      return pending.then((position) => {
         this.duplicates++
         return { ...position, duplicate: true }
       })
     }
-    const seen = this.#seen(id)
-    if (seen !== undefined) return Promise.resolve(seen)
-    const published = this.#publishDraft(draft, signal, exempt)
-    this.#pending.set(id, published)
-    const forget = (): void => {
-      this.#pending.delete(id)
-    }
-    published.then(forget, forget)
-    return published
+    const position = this.#position(draft)
+    if (position === undefined) return undefined
+    this.duplicates++
+    return this.#accepted(this.partitionAt(position.partition), { ...position, duplicate: true })
   }
 
   // ── batches ───────────────────────────────────────────────────────────────────────────────────
 
-  async #publishDrafts(drafts: readonly Draft[], signal: AbortSignal | undefined): Promise<Published[]> {
-    const results: (Promise<Published> | undefined)[] = drafts.map((draft) => this.#repeat(draft))
-    const firstOfId = new Map<string, number>()
-    const perPartition = new Map<Partition, number[]>()
-    for (let i = 0; i < drafts.length; i++) {
-      const draft = drafts[i] as Draft
-      if (results[i] !== undefined) continue
-      if (draft.id !== undefined && this.#dedupe !== null) {
-        if (firstOfId.has(draft.id)) continue
-        firstOfId.set(draft.id, i)
+  #publishDrafts(drafts: readonly Draft[], signal: AbortSignal | undefined): Promise<Published[]> {
+    const outcomes = new Map<Draft, Promise<Published>>()
+    const parts = new Parts()
+    const ids = new Set<string>()
+    const known: Draft[] = []
+    const again: Draft[] = []
+    for (const draft of drafts) {
+      if (draft.id !== undefined && ids.has(draft.id)) again.push(draft)
+      else if (this.#knows(draft)) known.push(draft)
+      else {
+        parts.add(this, draft)
+        if (draft.id !== undefined && this.#ids !== null) ids.add(draft.id)
       }
-      const partition = this.choose(draft)
-      const rows = perPartition.get(partition)
-      if (rows === undefined) perPartition.set(partition, [i])
-      else rows.push(i)
     }
-    for (const [partition, rows] of perPartition) {
-      const batch = rows.map((i) => drafts[i] as Draft)
-      const appended = this.#appendDrafts(partition, batch, signal)
-      rows.forEach((i, at) => {
-        const one = appended.then((all) => all[at] as Published)
-        results[i] = one
-        const { id } = drafts[i] as Draft
-        if (id !== undefined && this.#dedupe !== null) {
-          this.#pending.set(id, one)
-          const forget = (): boolean => this.#pending.delete(id)
-          one.then(forget, forget)
-        }
+    const batches = parts.batches()
+    for (const draft of known) outcomes.set(draft, this.earlier(draft) as Promise<Published>)
+    for (const part of batches) {
+      const published = this.#publishPart(part, signal)
+      part.drafts.forEach((draft, i) => {
+        const outcome = published.then((all) => all[i] as Published)
+        this.expect(draft, () => outcome)
+        outcomes.set(draft, outcome)
       })
     }
-    return Promise.all(
-      drafts.map((draft, i): Promise<Published> => {
-        const own = results[i]
-        if (own !== undefined) return own
-        this.duplicates++
-        const first = results[firstOfId.get(draft.id as string) as number] as Promise<Published>
-        return first.then((position) => ({ ...position, duplicate: true }))
-      }),
-    )
+    for (const draft of again) outcomes.set(draft, this.earlier(draft) as Promise<Published>)
+    return Promise.all(drafts.map((draft) => outcomes.get(draft) as Promise<Published>))
   }
 
-  /** The outcome of an earlier publish of the same id, if there is one. */
-  #repeat(draft: Draft): Promise<Published> | undefined {
-    if (draft.id === undefined || this.#dedupe === null) return undefined
-    const first = this.#pending.get(draft.id)
-    if (first === undefined) {
-      const seen = this.#seen(draft.id)
-      return seen === undefined ? undefined : Promise.resolve(seen)
-    }
-    this.duplicates++
-    return first.then((position) => ({ ...position, duplicate: true }))
-  }
-
-  async #appendDrafts(
-    partition: Partition,
-    drafts: readonly Draft[],
-    signal: AbortSignal | undefined,
-  ): Promise<Published[]> {
-    const batch = batchOf(drafts)
-    const result: Appended | Refusal = partition.waiting === 0 ? partition.append(batch, null) : 'NO_ROOM'
-    const appended =
-      typeof result !== 'string'
-        ? result
-        : result === 'NO_ROOM'
-          ? await this.#wait(partition, batch, signal)
-          : raise(refusedError(partition, result))
-    const published = drafts.map((draft, i) => this.accept(draft, partition.index, appended.base + i))
-    const last = published[published.length - 1] as Published
-    await this.#accepted(partition, last)
+  async #publishPart(part: Part, signal: AbortSignal | undefined): Promise<Published[]> {
+    const published = fitsNow([part], null)
+      ? this.appendPart(part, null)
+      : await this.#whenRoom(part, signal, null)
+    await this.#accepted(part.partition, published.at(-1) as Published)
     return published
-  }
-
-  // ── waiting ───────────────────────────────────────────────────────────────────────────────────
-
-  #wait(partition: Partition, batch: Batch, signal: AbortSignal | undefined): Promise<Appended> {
-    const { maxWaiting } = this.settings
-    if (partition.rejects(batch.count, batch.sizeBytes)) {
-      return Promise.reject(
-        new OdradekError(
-          'FULL',
-          `"${this.name}" partition ${partition.index} is full and a reader asked to reject`,
-        ),
-      )
-    }
-    if (
-      this.#waitingRecords + batch.count > maxWaiting.records ||
-      this.#waitingBytes + batch.sizeBytes > maxWaiting.bytes
-    ) {
-      return Promise.reject(
-        new OdradekError(
-          'TOO_MANY_WAITING',
-          `${this.#waitingRecords} records already wait for room in "${this.name}"; await publish, or slow down at the "pressure" event`,
-        ),
-      )
-    }
-    return new Promise((resolve, reject) => {
-      const waiter = new PublishWaiter(partition, batch, signal, resolve, reject)
-      this.#waitingRecords += batch.count
-      this.#waitingBytes += batch.sizeBytes
-      this.#ctx.dispatcher.activate()
-      this.#ctx.due.schedule(waiter, this.#ctx.clock.monotonic() + this.publishTimeoutMs)
-      partition.wait(waiter)
-    })
-  }
-
-  stopWaiting(waiter: PublishWaiter): void {
-    this.#waitingRecords -= waiter.batch.count
-    this.#waitingBytes -= waiter.batch.sizeBytes
-    this.#ctx.due.cancel(waiter)
-    this.#ctx.dispatcher.deactivate()
   }
 
   // ── dead letters ──────────────────────────────────────────────────────────────────────────────
@@ -426,7 +380,7 @@ export class Topic {
     const result = partition.appendForced(batchOf([draft]))
     if (typeof result === 'string') throw refusedError(partition, result)
     this.#deadLetters.set(identity, { partition: partition.index, offset: result.base }, now)
-    await this.#accepted(partition, this.accept(draft, partition.index, result.base))
+    await this.#accepted(partition, this.#accept(draft, partition.index, result.base))
   }
 
   /** A redriven copy: through the front door, but its id was seen before and does not count as a repeat. */
@@ -447,7 +401,7 @@ export class Topic {
 
   /** The fullest partition's share held by gating readers, or the waiters' share of their limit. */
   get pressure(): number {
-    let pressure = Math.min(1, this.#waitingRecords / this.settings.maxWaiting.records)
+    let pressure = this.waitingRoom.share
     for (const partition of this.partitions) pressure = Math.max(pressure, partition.pressure())
     return pressure
   }
@@ -458,8 +412,11 @@ export class Topic {
     }
   }
 
+  /** A partition is at the lower mark. The topic has drained when none is above it. */
   drained(): void {
-    if (--this.#underPressure === 0) {
+    if (--this.#underPressure > 0) return
+    for (const partition of this.partitions) if (partition.staysPressed()) this.#underPressure++
+    if (this.#underPressure === 0) {
       this.#ctx.events.raise('drain', { topic: this.name, pressure: this.pressure })
     }
   }
@@ -483,10 +440,6 @@ export class Topic {
 
 const NO_OPTIONS: PublishOptions = {}
 
-function dedupeFor(settings: TopicSettings): DedupeWindow | null {
-  return settings.dedupe === null ? null : new DedupeWindow(settings.dedupe.windowMs, settings.dedupe.records)
-}
-
-function raise(error: OdradekError): never {
-  throw error
+function idsFor({ dedupe }: TopicSettings): PublishIds | null {
+  return dedupe === null ? null : new PublishIds(dedupe.windowMs, dedupe.records)
 }

@@ -1,88 +1,211 @@
 /**
- * Publishers that wait for room. They stand in line per partition, first come, first served; each can
- * be aborted and gives up at its deadline. The line is bounded per topic, in number and bytes.
+ * Waiting for room: one batch for one partition, or the parts of a transaction for several at once. Who waits
+ * stands in the lines of all its partitions from the same moment on, so that any two meet in the same order
+ * everywhere and cannot wait for each other. It is let in when it is next in every line and there is room
+ * everywhere, and gives up when it is aborted or its time is up.
  */
-import type { Appended } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
+import type { CoreContext } from './context.ts'
 import { Due } from './due-queue.ts'
 import type { Partition } from './partition.ts'
+import type { Reader } from './reader.ts'
+import type { TopicSettings } from './topic-settings.ts'
 
-/** Somebody in a partition's line. */
-export interface Waiter {
-  /** Left the line by itself; skip it. */
-  readonly done: boolean
-  /** At the head of the line: does what it came for, if there is room. */
-  tryServe(partition: Partition): boolean
-  /** The topic is gone or the broker closes. */
-  fail(error: OdradekError): void
+/** A batch and where it goes. */
+export interface Place {
+  readonly partition: Partition
+  readonly batch: Batch
 }
 
-/** A batch of one partition that waits for room. */
-export class PublishWaiter extends Due implements Waiter {
+export interface WaitOptions {
+  /** The reader whose handler waits: its own hold is not in the way, and it stands in front of the line. */
+  readonly exempt: Reader | null
+  readonly signal: AbortSignal | undefined
+  readonly timeoutMs: number
+  /** What waits, for messages. */
+  readonly what: string
+}
+
+/** Whether nobody need wait: there is room everywhere, and nobody else in line. */
+export function fitsNow(places: readonly Place[], exempt: Reader | null): boolean {
+  return places.every(
+    ({ partition, batch }) =>
+      (exempt !== null || partition.line.length === 0) && partition.fits(batch, exempt),
+  )
+}
+
+/**
+ * Calls `take`, within the critical section, as soon as there is room everywhere, and answers what it did.
+ * @throws OdradekError FULL, TOO_MANY_WAITING, TIMEOUT, ABORTED, UNKNOWN_TOPIC, CLOSED
+ */
+export function whenRoom<T>(
+  ctx: CoreContext,
+  places: readonly Place[],
+  options: WaitOptions,
+  take: () => T,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    refuseWhereAsked(places, options.exempt)
+    new Waiter(ctx, places, options, () => resolve(take()), reject).start()
+  })
+}
+
+function refuseWhereAsked(places: readonly Place[], exempt: Reader | null): void {
+  for (const { partition, batch } of places) {
+    if (!partition.rejects(batch, exempt)) continue
+    throw new OdradekError('FULL', `${nameOf(partition)} is full and a reader asked to reject`)
+  }
+}
+
+export class Waiter extends Due {
+  /** Let in, or gave up. */
   done: boolean = false
-  readonly batch: Batch
-  readonly #partition: Partition
-  readonly #resolve: (appended: Appended) => void
+  readonly exempt: Reader | null
+  readonly #ctx: CoreContext
+  readonly #places: readonly Place[]
+  readonly #options: WaitOptions
+  readonly #take: () => void
   readonly #reject: (error: unknown) => void
-  readonly #signal: AbortSignal | undefined
 
   constructor(
-    partition: Partition,
-    batch: Batch,
-    signal: AbortSignal | undefined,
-    resolve: (appended: Appended) => void,
+    ctx: CoreContext,
+    places: readonly Place[],
+    options: WaitOptions,
+    take: () => void,
     reject: (error: unknown) => void,
   ) {
     super()
-    this.#partition = partition
-    this.batch = batch
-    this.#signal = signal
-    this.#resolve = resolve
+    this.#ctx = ctx
+    this.#places = places
+    this.exempt = options.exempt
+    this.#options = options
+    this.#take = take
     this.#reject = reject
-    signal?.addEventListener('abort', this.#abort, { once: true })
   }
 
-  readonly #abort = (): void => {
-    this.fail(abortedError(this.#signal as AbortSignal, 'publish'))
+  /** @throws OdradekError TOO_MANY_WAITING */
+  start(): void {
+    const { signal, timeoutMs } = this.#options
+    enterAll(this.#places)
+    signal?.addEventListener('abort', this.#abort, { once: true })
+    this.#ctx.dispatcher.activate()
+    this.#ctx.due.schedule(this, this.#ctx.clock.monotonic() + timeoutMs)
+    for (const { partition } of this.#places) partition.line.add(this)
+  }
+
+  /** Lets it in, if it is its turn everywhere and there is room. */
+  tryServe(): boolean {
+    const { exempt } = this
+    for (const { partition, batch } of this.#places) {
+      if (!partition.line.isNext(this) || !partition.fits(batch, exempt)) return false
+    }
+    this.#leave()
+    try {
+      this.#take()
+    } catch (error) {
+      this.#reject(error)
+    }
+    return true
+  }
+
+  /** Whether that partition is what it waits for, and not another one of its own. */
+  lacksRoomIn(partition: Partition): boolean {
+    return this.#places.some(
+      (each) => each.partition === partition && !partition.fits(each.batch, this.exempt),
+    )
+  }
+
+  /** The topic is gone, the broker closes, or it gave up. */
+  fail(error: unknown): void {
+    if (this.done) return
+    this.#leave()
+    this.#reject(error)
   }
 
   override fire(): void {
-    const { topic, index } = this.#partition
+    const { what, timeoutMs } = this.#options
+    const where = this.#places.map(({ partition }) => nameOf(partition)).join(', ')
     this.fail(
       new OdradekError(
         'TIMEOUT',
-        `no room in "${topic.name}" partition ${index} for ${topic.publishTimeoutMs} ms; a gating reader is too far behind`,
+        `${what}: no room in ${where} for ${timeoutMs} ms; a gating reader is too far behind`,
       ),
     )
   }
 
-  tryServe(partition: Partition): boolean {
-    const result = partition.append(this.batch, null)
-    if (result === 'NO_ROOM') return false
-    this.#leave()
-    if (typeof result === 'string') this.#reject(refusedError(partition, result))
-    else this.#resolve(result)
-    return true
-  }
-
-  fail(error: OdradekError): void {
-    if (this.done) return
-    this.#leave()
-    this.#reject(error)
-    this.#partition.waiterLeft()
+  readonly #abort = (): void => {
+    this.fail(abortedError(this.#options.signal as AbortSignal, this.#options.what))
   }
 
   #leave(): void {
     this.done = true
-    this.#signal?.removeEventListener('abort', this.#abort)
-    this.#partition.topic.stopWaiting(this)
+    this.#options.signal?.removeEventListener('abort', this.#abort)
+    this.#ctx.due.cancel(this)
+    this.#ctx.dispatcher.deactivate()
+    for (const { partition, batch } of this.#places) {
+      partition.topic.waitingRoom.leave(batch)
+      partition.line.left(this)
+    }
   }
+}
+
+/** How much waits in the lines of one topic, and may. */
+export class WaitingRoom {
+  readonly #name: string
+  max: TopicSettings['maxWaiting']
+  #records = 0
+  #bytes = 0
+
+  constructor(topic: string, max: TopicSettings['maxWaiting']) {
+    this.#name = topic
+    this.max = max
+  }
+
+  /** 0 to 1: the share of what may wait. */
+  get share(): number {
+    return Math.min(1, Math.max(this.#records / this.max.records, this.#bytes / this.max.bytes))
+  }
+
+  /** @throws OdradekError TOO_MANY_WAITING */
+  enter({ count, sizeBytes }: Batch): void {
+    if (this.#records + count > this.max.records || this.#bytes + sizeBytes > this.max.bytes) {
+      throw new OdradekError(
+        'TOO_MANY_WAITING',
+        `${this.#records} records already wait for room in "${this.#name}"; await publish, or slow down at the "pressure" event`,
+      )
+    }
+    this.#records += count
+    this.#bytes += sizeBytes
+  }
+
+  leave({ count, sizeBytes }: Batch): void {
+    this.#records -= count
+    this.#bytes -= sizeBytes
+  }
+}
+
+/** All of them, or none. */
+function enterAll(places: readonly Place[]): void {
+  const entered: Place[] = []
+  try {
+    for (const place of places) {
+      place.partition.topic.waitingRoom.enter(place.batch)
+      entered.push(place)
+    }
+  } catch (error) {
+    for (const { partition, batch } of entered) partition.topic.waitingRoom.leave(batch)
+    throw error
+  }
+}
+
+function nameOf(partition: Partition): string {
+  return `"${partition.topic.name}" partition ${partition.index}`
 }
 
 /** What a log refused, as an error of the publisher. */
 export function refusedError(partition: Partition, refusal: string): OdradekError {
-  const where = `"${partition.topic.name}" partition ${partition.index}`
+  const where = nameOf(partition)
   switch (refusal) {
     case 'TOO_LARGE':
       return new OdradekError(
