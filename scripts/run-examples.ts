@@ -7,7 +7,9 @@ import { root } from './package.ts'
 const LIMIT_MS = 60_000
 const folder = join(root, 'examples')
 const tsx = join(root, 'node_modules', 'tsx', 'dist', 'cli.mjs')
-const names = readdirSync(folder).filter((name) => name.endsWith('.ts'))
+const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.ts'),
+)
 
 let failed = names.length === 0
 for (const name of names) {
