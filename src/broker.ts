@@ -7,6 +7,7 @@
  *      ├────► OffsetStore ─► Meta (the engine's)
  *      └────► Redrive, transactions
  */
+import { drained } from './coordinator/drain.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
 import { readRecords } from './coordinator/read.ts'
 import { type AnyOptions, type AnySubscriber, Readers } from './coordinator/readers.ts'
@@ -25,7 +26,7 @@ import type { Engine } from './log/contract.ts'
 import { type Clock, SystemClock } from './model/clock.ts'
 import type { Delivery } from './model/delivery.ts'
 import { OdradekError } from './model/errors.ts'
-import { DEFAULT_COMMIT_FLUSH_MS, DEFAULT_DRAIN_MS, DEFAULT_OFFSET_RETENTION_MS } from './model/limits.ts'
+import { DEFAULT_COMMIT_FLUSH_MS, DEFAULT_OFFSET_RETENTION_MS } from './model/limits.ts'
 import type {
   BatchHandler,
   BatchSubscribeOptions,
@@ -420,9 +421,9 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   }
 
   async #close(options: CloseOptions): Promise<CloseResult> {
-    const drainMs = nonNegative('drainMs', options.drainMs, DEFAULT_DRAIN_MS)
     this.#readers.stop()
-    await this.#drain(drainMs, options.signal)
+    // Not for the handler that calls, which would wait for itself.
+    await drained(this.#ctx, this.#readers.whenIdle(this.#ctx.dispatcher.handling), options)
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')
     this.#topics.end(error)
@@ -433,22 +434,6 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     this.#ctx.dispatcher.close()
     this.#ctx.due.close()
     return { abandoned }
-  }
-
-  /** Until nothing is in anybody's hands, but not for the handler that calls. */
-  #drain(drainMs: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const { due, dispatcher } = this.#ctx
-      const timer = due.after(drainMs, done)
-      function done(): void {
-        due.cancel(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      signal?.addEventListener('abort', done, { once: true })
-      if (signal?.aborted === true) done()
-      void this.#readers.whenIdle(dispatcher.handling).then(done)
-    })
   }
 
   [Symbol.asyncDispose](): Promise<void> {

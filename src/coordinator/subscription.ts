@@ -4,9 +4,9 @@ import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
 import { invalid } from '../core/settings.ts'
 import { OdradekError } from '../model/errors.ts'
-import { DEFAULT_DRAIN_MS } from '../model/limits.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
+import { drained } from './drain.ts'
 
 /** What a subscription asks of the registry that made it. */
 export interface SubscriptionHost {
@@ -122,26 +122,10 @@ export class Subscription implements AsyncDisposable {
 
   async #close(options: CloseOptions | undefined): Promise<void> {
     this.#member.stop()
-    await this.#drain(options?.drainMs ?? DEFAULT_DRAIN_MS, options?.signal)
+    await drained(this.#reader.ctx, this.#member.whenIdle(), options ?? {})
     this.#member.releaseAll()
     await this.#host.leave(this.#reader, this.#member)
     this.#end()
-  }
-
-  #drain(drainMs: number, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#member.busy === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      const { ctx } = this.#reader
-      const timer = ctx.due.after(drainMs, done)
-      function done(): void {
-        ctx.due.cancel(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      signal?.addEventListener('abort', done, { once: true })
-      if (signal?.aborted === true) done()
-      void this.#member.whenIdle().then(done)
-    })
   }
 
   /** Ends at once and forgets the reader's place. What is in flight is fenced. */

@@ -91,7 +91,7 @@ export class Dispatcher {
   }
 
   activate(): void {
-    this.#active++
+    if (this.#active++ === 0) this.schedule()
   }
 
   deactivate(): void {
@@ -215,8 +215,8 @@ export class Dispatcher {
     const waiting = this.#nextTurn
     this.#nextTurn = undefined
     waiting?.resolve()
-    if (this.#pumps.length > 0 || this.#partitions.length > 0 || this.#afterDrain.length > 0) this.#run()
-    else if (this.#whenIdle.length > 0) this.#after()
+    if (this.#pumps.length > 0 || this.#partitions.length > 0) this.#run()
+    else this.#after()
   }
 
   #after(): void {
