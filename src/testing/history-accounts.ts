@@ -52,7 +52,7 @@ function judgeEnd(group: GroupFacts, cursor: Cursor, found: Findings): void {
 
 function judgeSuspects(group: GroupFacts, cursor: Cursor, ranges: Ranges, found: Findings): void {
   for (const { overtaken, since, by } of cursor.suspects) {
-    if (!group.rules.lossless && droppable(overtaken) && ranges.has(overtaken.offset)) continue
+    if (droppable(overtaken) && ranges.has(overtaken.offset)) continue
     const message = `offset ${by.offset} overtook ${overtaken.offset}, which waited for another delivery`
     const place = { ...cursor.facts.place(by.offset, by.value), group: group.name }
     found.add('order-violation', place, message, since, by)

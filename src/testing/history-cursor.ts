@@ -27,7 +27,7 @@ export type TrackedState = 'in-flight' | 'waiting' | 'ended'
 /** What became of one record. */
 export class Tracked {
   readonly offset: number
-  state: TrackedState
+  state: TrackedState = 'ended'
   /** Whether it was acked, once at least. */
   acked = false
   /** The latest one. */
@@ -46,9 +46,8 @@ export class Tracked {
   doubtful = false
   lane: Lane | null = null
 
-  constructor(offset: number, state: TrackedState, event: HistoryEvent) {
+  constructor(offset: number, event: HistoryEvent) {
     this.offset = offset
-    this.state = state
     this.last = event
   }
 
@@ -101,7 +100,7 @@ export class Lane {
   }
 }
 
-/** A delivery that overtook a waiting record: wrong, unless that was dropped. */
+/** A delivery that overtook a waiting record: wrong, unless that was dropped, which may be told later. */
 export interface Suspect {
   readonly overtaken: Tracked
   readonly since: HistoryEvent
@@ -123,7 +122,7 @@ export class Cursor {
   /** What was delivered since it set out. */
   doubtful: Tracked[] = []
   resets = 0
-  /** Restarts when it was put where it is. */
+  /** Restarts, and crashes among them, when it was put where it is. */
   restarts = 0
   crashes = 0
   drops: DropEvent[] = []
@@ -134,10 +133,8 @@ export class Cursor {
   /** The latest delivery, and with it the member that owns the partition while anything is in flight. */
   lastDelivery: DeliverEvent | null = null
 
-  constructor(facts: PartitionFacts, restarts: number, crashes: number) {
+  constructor(facts: PartitionFacts) {
     this.facts = facts
-    this.restarts = restarts
-    this.crashes = crashes
   }
 
   lane(key: Token | null): Lane {

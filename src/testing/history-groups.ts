@@ -118,7 +118,7 @@ export class GroupChecks {
     if (known?.state === 'in-flight') this.#end(group, cursor, known, event, 'ended')
     else if (known?.state === 'waiting') known.lane?.forget(known)
 
-    const record = known ?? new Tracked(event.offset, 'in-flight', event)
+    const record = known ?? new Tracked(event.offset, event)
     cursor.records.set(event.offset, record)
     record.state = 'in-flight'
     record.delivery = event
@@ -204,13 +204,14 @@ export class GroupChecks {
     event: DeliverEvent,
     conflict: DeliverEvent | Tracked,
   ): void {
-    if (conflict instanceof Tracked) {
-      // What waits for a retry may have been dropped; the event that says so may come late.
+    const overtook = conflict instanceof Tracked
+    if (overtook && !group.rules.lossless) {
       cursor.suspects.push({ overtaken: conflict, since: conflict.last, by: event })
       return
     }
     const message = `offset ${event.offset} came while the order still belonged to ${conflict.offset}`
-    this.#add('order-violation', cursor, group.name, event.offset, message, conflict, event)
+    const before = overtook ? conflict.last : conflict
+    this.#add('order-violation', cursor, group.name, event.offset, message, before, event)
   }
 
   // ── how they end ──────────────────────────────────────────────────────────────────────────────
@@ -260,7 +261,7 @@ export class GroupChecks {
   #deadLetter(event: DeadLetterEvent): void {
     const group = this.#group(event.group)
     const cursor = this.#cursor(event)
-    const record = cursor.records.get(event.offset) ?? new Tracked(event.offset, 'ended', event)
+    const record = cursor.records.get(event.offset) ?? new Tracked(event.offset, event)
     cursor.records.set(event.offset, record)
 
     const before = cursor.deadLetters.get(event.offset)
@@ -368,7 +369,7 @@ export class GroupChecks {
     const facts = this.#log.partition(at.topic, at.partition)
     let cursor = group.cursors.get(facts)
     if (cursor === undefined) {
-      cursor = new Cursor(facts, this.#restarts, this.#crashes)
+      cursor = new Cursor(facts)
       group.cursors.set(facts, cursor)
     }
     return cursor

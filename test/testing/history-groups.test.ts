@@ -182,6 +182,18 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
         },
       },
       {
+        title: 'acked below where a replay, on its way meanwhile, put the cursor',
+        write: (s) => {
+          s.log(2)
+          s.group({})
+          s.committed(0)
+          const reset = s.history.reset('g', 't', 0)
+          const delivery = s.deliver(0)
+          s.history.resetOk(reset, 2)
+          s.settle('ack', delivery)
+        },
+      },
+      {
         title: 'committed up to what is in flight',
         write: (s) => {
           s.log(2)
@@ -268,6 +280,28 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
           s.acked(0)
           s.reset(0)
           s.drained()
+        },
+      },
+      {
+        title: 'acked while the replay before the last one was on its way, and not again',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          const reset = s.history.reset('g', 't', 0)
+          s.acked(0)
+          s.history.resetOk(reset, 0)
+          s.reset(0)
+          s.drained()
+        },
+      },
+      {
+        title: 'at most once, never delivered since a replay, and no crash since',
+        write: (s) => {
+          s.log(1)
+          s.group({ guarantee: 'at-most-once' })
+          s.crashed()
+          s.reset(0)
+          s.committed(1)
         },
       },
       {
@@ -689,6 +723,16 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
         },
       },
       {
+        title: 'the first after a replay is not 1, although the process was restarted before it',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.crashed()
+          s.reset(0)
+          s.deliver(0, { attempt: 2 })
+        },
+      },
+      {
         title: 'not counted after a nack',
         write: (s) => {
           s.log(1)
@@ -1040,6 +1084,26 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
           s.left()
           s.acked(1)
           s.acked(0)
+        },
+      },
+      {
+        title: 'later records overtake one that waits, which is said once',
+        write: (s) => {
+          s.log(3)
+          s.group({ order: 'partition' })
+          s.settle('nack', s.deliver(0))
+          s.acked(1, 2)
+          s.settle('ack', s.deliver(0, { attempt: 2 }))
+        },
+      },
+      {
+        title: 'a later record overtook one that waited, before a replay',
+        write: (s) => {
+          s.log(2)
+          s.group({ order: 'partition', lossless: true })
+          s.settle('nack', s.deliver(0))
+          s.acked(1)
+          s.reset(0)
         },
       },
       {
