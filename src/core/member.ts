@@ -14,7 +14,7 @@ import { Due } from './due-queue.ts'
 import type { Pump } from './pump.ts'
 import type { Reader } from './reader.ts'
 import type { MemberSettings } from './settings.ts'
-import { Slot } from './slot.ts'
+import { NOT_SAMPLED, Slot } from './slot.ts'
 
 /** Handlers measured: one in this many calls. A power of two. */
 const SAMPLE_EVERY = 64
@@ -112,13 +112,13 @@ export class Member {
   invoke(record: DeliveryRecord): boolean {
     this.busy++
     this.#begin(record)
-    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : 0
+    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
     let result: unknown
     let pending: boolean
     try {
       result = this.handler(record as never)
       if (result === undefined && record.state === IN_FLIGHT && this.#acksPlainly) {
-        if (sampledAt > 0) this.sample(sampledAt)
+        if (sampledAt >= 0) this.sample(sampledAt)
         this.busy--
         return true
       }
@@ -133,14 +133,14 @@ export class Member {
   }
 
   #threw(record: DeliveryRecord, error: unknown, sampledAt: number): void {
-    if (sampledAt > 0) this.sample(sampledAt)
+    if (sampledAt >= 0) this.sample(sampledAt)
     if (record.state === IN_FLIGHT) this.returned(record, true, error)
     else this.reader.late(this, error)
     this.busy--
   }
 
   #answered(record: DeliveryRecord, result: unknown, sampledAt: number): void {
-    if (sampledAt > 0) this.sample(sampledAt)
+    if (sampledAt >= 0) this.sample(sampledAt)
     if (record.state === IN_FLIGHT) {
       if (!this.#autoAck) {
         this.#awaitAck(record)
@@ -160,7 +160,7 @@ export class Member {
 
   /** The handler is done, but nobody has acked yet. */
   #awaitAck(record: DeliveryRecord): void {
-    this.#openFor(record, 0).returned = true
+    this.#openFor(record, NOT_SAMPLED).returned = true
   }
 
   #begin(record: DeliveryRecord): void {

@@ -14,6 +14,9 @@ import type { BatchUnit } from './batch-unit.ts'
 import type { DeliveryRecord } from './delivery.ts'
 import type { Member } from './member.ts'
 
+/** Stands for a moment, on a clock that starts at 0. */
+export const NOT_SAMPLED = -1
+
 export class Slot {
   readonly member: Member
   /** The work: one record or one batch. */
@@ -21,8 +24,8 @@ export class Slot {
   batch: BatchUnit | null = null
   /** Monotonic milliseconds. */
   deadlineAt: number = 0
-  /** When the handler was called, if this call is sampled; else 0. */
-  sampledAt: number = 0
+  /** When the handler was called, if this call is sampled; else NOT_SAMPLED. */
+  sampledAt: number = NOT_SAMPLED
   settled: boolean = false
   returned: boolean = false
   zombie: boolean = false
@@ -69,7 +72,7 @@ export class Slot {
   finish(failed: boolean, outcome: unknown): void {
     this.returned = true
     const member = this.member
-    if (this.sampledAt > 0) member.sample(this.sampledAt)
+    if (this.sampledAt >= 0) member.sample(this.sampledAt)
     if (this.zombie) {
       member.zombieReturned(this)
       return

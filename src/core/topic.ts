@@ -95,7 +95,7 @@ export class Topic {
   }
 
   partitionAt(index: number): Partition {
-    const partition = this.partitions[index]
+    const partition = typeof index === 'number' ? this.partitions[index] : undefined
     if (partition === undefined) {
       throw new OdradekError(
         'INVALID_ARGUMENT',
@@ -128,7 +128,7 @@ export class Topic {
       if (offset >= 0) return this.#accepted(this.#onlyPartition as Partition, { partition: 0, offset })
     }
     try {
-      const sampled = sample ? this.#ctx.clock.monotonic() : 0
+      const since = sample ? this.#ctx.clock.monotonic() : undefined
       const draft = this.draft(value, options)
       const { signal } = options ?? NO_OPTIONS
       if (signal?.aborted === true) throw abortedError(signal, 'publish')
@@ -136,7 +136,7 @@ export class Topic {
         this.#ids === null || draft.id === undefined
           ? this.#publishDraft(draft, signal, exempt)
           : this.#publishOnce(draft, signal, exempt)
-      if (sampled > 0) this.#sample(published, sampled)
+      if (since !== undefined) this.#sample(published, since)
       return published
     } catch (error) {
       return Promise.reject(error)
