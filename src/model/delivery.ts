@@ -1,5 +1,5 @@
 /** One record, or one batch, in the hands of one handler. It settles once. */
-import type { PublishOptions, Published } from './options.ts'
+import type { Published, PublishOptions } from './options.ts'
 import type { LogRecord } from './record.ts'
 
 export interface Delivery<T = unknown> extends LogRecord<T> {

@@ -2,9 +2,10 @@
  * What callers hand in and get back: the public shapes of topics, publishing and subscribing. Names are
  * the contract; defaults stand beside them and live in limits.ts.
  */
-import type { StandardSchemaV1 } from './standard-schema.ts'
+
 import type { Delivery, DeliveryBatch } from './delivery.ts'
 import type { HeadersInit, Key, LogRecord } from './record.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
 import type { ValueCodec } from './value-codec.ts'
 
 // ── topics ──────────────────────────────────────────────────────────────────────────────────────

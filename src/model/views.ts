@@ -1,6 +1,7 @@
 /** What can be looked at: descriptions, metrics and events. Plain data, safe to serialise. */
-import type { Assignment, Guarantee, Order, Overflow } from './options.ts'
+
 import type { OdradekError } from './errors.ts'
+import type { Assignment, Guarantee, Order, Overflow } from './options.ts'
 
 export interface PartitionDescription {
   readonly partition: number
