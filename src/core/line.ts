@@ -33,6 +33,11 @@ export class Line extends Due {
     this.#ctx = ctx
   }
 
+  /** Whether any reader's move may let somebody in, and not only that of the one at the gate. */
+  get hasHandlers(): boolean {
+    return this.#handlers.size > 0
+  }
+
   add(waiter: Waiter): void {
     if (waiter.exempt !== null) this.#handlers.add(waiter)
     else this.#queue.push(waiter)

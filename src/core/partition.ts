@@ -132,7 +132,8 @@ export class Partition {
   /** A holder moved on, while somebody waits for that. */
   holderMoved(cursor: Cursor): void {
     this.line.progressed()
-    if (cursor === this.#gateHolder && this.#refreshGate()) this.#relieved()
+    const gateMoved = cursor === this.#gateHolder && this.#refreshGate()
+    if (gateMoved || this.line.hasHandlers) this.#relieved()
   }
 
   #relieved(): void {
