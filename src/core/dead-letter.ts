@@ -11,11 +11,11 @@ import type { DeliveryRecord } from './delivery.ts'
 
 const ERRORS = '__dlq.errors.'
 export const DLQ_TOPIC_HEADER: string = `${ERRORS}topic`
-export const DLQ_PARTITION_HEADER: string = `${ERRORS}partition`
-export const DLQ_OFFSET_HEADER: string = `${ERRORS}offset`
+const DLQ_PARTITION_HEADER: string = `${ERRORS}partition`
+const DLQ_OFFSET_HEADER: string = `${ERRORS}offset`
 export const DLQ_GROUP_HEADER: string = `${ERRORS}group`
-export const DLQ_COUNT_HEADER: string = `${ERRORS}delivery.count`
-export const DLQ_MESSAGE_HEADER: string = `${ERRORS}message`
+const DLQ_COUNT_HEADER: string = `${ERRORS}delivery.count`
+const DLQ_MESSAGE_HEADER: string = `${ERRORS}message`
 
 export const REDRIVE_READER_HEADER: string = '__redrive.reader'
 export const REDRIVE_COUNT_HEADER: string = '__redrive.count'

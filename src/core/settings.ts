@@ -251,7 +251,7 @@ function checkOptionNames(options: object): void {
   }
 }
 
-export function oneOf<T extends string>(
+function oneOf<T extends string>(
   name: string,
   value: T | undefined,
   allowed: readonly T[],

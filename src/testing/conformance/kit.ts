@@ -33,7 +33,7 @@ export const SIZE = 100
 /** 2026-01-01T00:00:00Z. */
 export const T0 = 1_767_225_600_000
 
-export const ROOMY: RetentionLimits = { records: 10_000, bytes: 10_000_000, ageMs: Number.POSITIVE_INFINITY }
+const ROOMY: RetentionLimits = { records: 10_000, bytes: 10_000_000, ageMs: Number.POSITIVE_INFINITY }
 
 export function keeping(limits: Partial<RetentionLimits>): RetentionLimits {
   return { ...ROOMY, ...limits }
