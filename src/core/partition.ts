@@ -136,6 +136,12 @@ export class Partition {
     if (gateMoved || this.line.hasHandlers) this.#relieved()
   }
 
+  /** Age takes what no holder needs; a gate that was not looked at for long would keep it. */
+  expire(now: number): void {
+    this.#refreshGate()
+    this.log.expire(now)
+  }
+
   #relieved(): void {
     if (this.line.length > 0) this.line.serve()
     if (!this.#underPressure || this.pressure() > DRAIN_AT) return

@@ -85,13 +85,14 @@ export class Topic {
       partition.log.configure(retention)
       partition.holdersChanged()
     }
+    this.expire()
   }
 
   /** Lets age take its toll now. */
   expire(): void {
     if (this.retention.ageMs === Number.POSITIVE_INFINITY) return
     const now = this.#ctx.clock.now()
-    for (const { log } of this.partitions) log.expire(now)
+    for (const partition of this.partitions) partition.expire(now)
   }
 
   partitionAt(index: number): Partition {
