@@ -422,8 +422,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   async #close(options: CloseOptions): Promise<CloseResult> {
     this.#readers.stop()
-    // Not for the handler that calls, which would wait for itself.
-    await drained(this.#ctx, this.#readers.whenIdle(this.#ctx.dispatcher.handling), options)
+    await drained(this.#ctx, this.#readers.whenIdle(), options)
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')
     this.#topics.end(error)

@@ -442,10 +442,9 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     for (const member of this.#subscriptions.keys()) member.stop()
   }
 
-  /** Until nothing is in anybody's hands but `except`'s, and no dead letter is on its way. */
-  async whenIdle(except: Member | undefined): Promise<void> {
-    const members = [...this.#subscriptions.keys()].filter((each) => each !== except)
-    await Promise.all(members.map((each) => each.whenIdle()))
+  /** Until nothing is in anybody's hands, and no dead letter is on its way. */
+  async whenIdle(): Promise<void> {
+    await Promise.all([...this.#subscriptions.keys()].map((each) => each.whenIdle()))
     await this.#deadLetters.whenSettled()
   }
 

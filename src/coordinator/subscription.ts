@@ -112,8 +112,8 @@ export class Subscription implements AsyncDisposable {
 
   /**
    * Stops deliveries, lets what is in flight settle for `drainMs` at most, gives back the rest, and leaves.
-   * A reader with a name keeps its place. Called within a handler, it does not wait for that handler's own
-   * delivery longer than the handler runs synchronously; await it elsewhere.
+   * A reader with a name keeps its place. A handler may call it, and await it: if it answers a promise, its own
+   * delivery is not waited for and goes back with the rest.
    */
   close(options?: CloseOptions): Promise<void> {
     this.#closing ??= this.#close(options)

@@ -14,7 +14,6 @@
  */
 import type { Clock } from '../model/clock.ts'
 import { Deque } from './deque.ts'
-import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
 import type { Pump } from './pump.ts'
 
@@ -29,8 +28,6 @@ const RESOLVED = Promise.resolve()
 export class Dispatcher {
   /** Monotonic milliseconds at the last look, fresh enough for deadlines. */
   tick: number
-  /** The member whose handler was called last; see `handling`. */
-  lastCalled: Member | undefined
   readonly #clock: Clock
   readonly #pumps = new Deque<Pump>()
   readonly #partitions = new Deque<Partition>()
@@ -110,11 +107,6 @@ export class Dispatcher {
   /** Monotonic milliseconds: while handlers run, those of the last look. */
   get now(): number {
     return this.#draining ? this.tick : this.#clock.monotonic()
-  }
-
-  /** The member whose handler is on the stack. */
-  get handling(): Member | undefined {
-    return this.#draining ? this.lastCalled : undefined
   }
 
   /** Whether this turn's budget is spent: who publishes in a loop should let the event loop turn. */

@@ -60,12 +60,13 @@ export class Member {
   readonly #acksPlainly: boolean
   readonly #clock: Clock
   readonly #dispatcher: Dispatcher
-  #calls = 0
   #head: Slot | null = null
   #tail: Slot | null = null
   readonly #pool: Slot[] = []
   readonly #expiry: ExpiryDue
   #whenIdle: (() => void)[] = []
+  /** Places held by handlers that ended their own subscription. */
+  #spared = 0
 
   constructor(
     reader: Reader,
@@ -112,11 +113,13 @@ export class Member {
   invoke(record: DeliveryRecord): boolean {
     this.busy++
     this.#begin(record)
-    const sampledAt = (++this.#calls & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
+    const sampledAt = (this.counters.delivered & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
+    // Called without a receiver: the handler is the user's and gets the record, not us.
+    const { handler } = this
     let result: unknown
     let pending: boolean
     try {
-      result = this.handler(record as never)
+      result = handler(record as never)
       if (result === undefined && record.state === IN_FLIGHT && this.#acksPlainly) {
         if (sampledAt >= 0) this.sample(sampledAt)
         this.busy--
@@ -155,7 +158,7 @@ export class Member {
   #await(record: DeliveryRecord, result: PromiseLike<unknown>, sampledAt: number): void {
     const slot = this.#openFor(record, sampledAt)
     if (record.state !== IN_FLIGHT) slot.workSettled()
-    follow(result, slot)
+    this.#follow(result, slot)
   }
 
   /** The handler is done, but nobody has acked yet. */
@@ -164,7 +167,6 @@ export class Member {
   }
 
   #begin(record: DeliveryRecord): void {
-    if (this.#dispatcher.lastCalled !== this) this.#dispatcher.lastCalled = this
     if (this.#countsCredit) this.credit--
     record.state = IN_FLIGHT
     record.member = this
@@ -185,17 +187,27 @@ export class Member {
       this.#begin(record)
       record.slot = slot
     }
+    const { handler } = this
     let result: unknown
     let pending: boolean
     try {
-      result = (this.handler as (work: BatchUnit) => unknown)(batch)
+      result = handler(batch as never)
       pending = isThenable(result)
     } catch (error) {
       slot.finish(true, error)
       return
     }
-    if (pending) follow(result as PromiseLike<unknown>, slot)
+    if (pending) this.#follow(result as PromiseLike<unknown>, slot)
     else slot.finish(false, result)
+  }
+
+  /** A member that is closed is called no more: this handler closed it, and may be waiting for just that. */
+  #follow(result: PromiseLike<unknown>, slot: Slot): void {
+    if (this.closed) {
+      slot.spared = true
+      this.#spared++
+    }
+    follow(result, slot)
   }
 
   /** The handler of an unsettled record returned. Manual acks leave a success open. */
@@ -248,9 +260,8 @@ export class Member {
 
   /** The slot's work is settled and its handler back: the place is free. */
   release(slot: Slot): void {
-    this.#unlink(slot)
+    this.#vacate(slot)
     this.#recycle(slot)
-    this.busy--
     this.#freed()
   }
 
@@ -259,6 +270,13 @@ export class Member {
     this.counters.zombies--
     this.#relimit()
     this.#freed()
+  }
+
+  #vacate(slot: Slot): void {
+    this.#unlink(slot)
+    this.busy--
+    if (slot.spared) this.#spared--
+    slot.spared = false
   }
 
   #recycle(slot: Slot): void {
@@ -284,8 +302,7 @@ export class Member {
   }
 
   #expire(slot: Slot): void {
-    this.#unlink(slot)
-    this.busy--
+    this.#vacate(slot)
     slot.zombie = !slot.returned
     const { record, batch } = slot
     if (slot.zombie) {
@@ -309,8 +326,7 @@ export class Member {
   /** Gives back everything in hand: `close` and the break of a stream. Attempts do not count. */
   releaseAll(): void {
     for (let slot = this.#head; slot !== null; slot = this.#head) {
-      this.#unlink(slot)
-      this.busy--
+      this.#vacate(slot)
       slot.zombie = !slot.returned
       const records = slot.batch !== null ? slot.batch.deliveries : slot.record !== null ? [slot.record] : []
       for (const record of records as DeliveryRecord[]) {
@@ -339,9 +355,20 @@ export class Member {
     this.#relimit()
   }
 
-  /** Resolves when nothing is in its hands. */
+  /** Resolves when nothing is in its hands, but for handlers that ended their own subscription. */
   whenIdle(): Promise<void> {
-    return this.busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
+    return new Promise((resolve) => {
+      this.#whenIdle.push(resolve)
+      // One that calls this returns within the drain, and if it keeps nothing, tells nobody.
+      this.#dispatcher.afterDrain(() => this.#checkIdle())
+    })
+  }
+
+  #checkIdle(): void {
+    if (this.busy > this.#spared) return
+    const waiting = this.#whenIdle
+    this.#whenIdle = []
+    for (const resolve of waiting) resolve()
   }
 
   sample(since: number): void {
@@ -364,11 +391,7 @@ export class Member {
   }
 
   #freed(): void {
-    if (this.busy === 0 && this.#whenIdle.length > 0) {
-      const waiting = this.#whenIdle
-      this.#whenIdle = []
-      for (const resolve of waiting) resolve()
-    }
+    if (this.#whenIdle.length > 0) this.#checkIdle()
     this.reader.memberFreed(this)
   }
 

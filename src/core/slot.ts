@@ -29,6 +29,8 @@ export class Slot {
   settled: boolean = false
   returned: boolean = false
   zombie: boolean = false
+  /** Its handler ended its own subscription: nobody waits for it. */
+  spared: boolean = false
   previous: Slot | null = null
   next: Slot | null = null
   readonly onResolved: (value: unknown) => void
