@@ -1,11 +1,13 @@
 /** A record on its way in: everything a caller can get wrong is checked here, before anything is touched. */
 import { type Batch, Columns } from '../model/batch.ts'
-import { OdradekError } from '../model/errors.ts'
+import { messageOf, OdradekError } from '../model/errors.ts'
 import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
 import type { PublishOptions } from '../model/options.ts'
 import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
-import type { StandardIssue, StandardSchemaV1 } from '../model/standard-schema.ts'
+import type { StandardIssue, StandardResult, StandardSchemaV1 } from '../model/standard-schema.ts'
 import type { TopicSettings } from './topic-settings.ts'
+
+type Validate = StandardSchemaV1['~standard']['validate']
 
 /** Sizes are kept in 32 bits. */
 const MAX_SIZE_BYTES = 0xffff_ffff
@@ -64,19 +66,38 @@ function headersOf({ headers, id }: Omit<PublishOptions, 'signal'>): RecordHeade
 /** What the schema makes of a value; a tombstone has nothing to validate. */
 export function validated(topic: string, schema: StandardSchemaV1 | null, value: unknown): unknown {
   if (schema === null || value === null) return value
-  const result = schema['~standard'].validate(value)
-  if (result instanceof Promise) {
+  const result = asked(topic, schema, value)
+  if (isThenable(result)) {
+    // Nobody is to be told of how it ends.
+    result.then(undefined, () => undefined)
     throw new OdradekError(
       'UNSUPPORTED',
       `the schema of "${topic}" validates asynchronously; use a synchronous one`,
     )
   }
-  if (result.issues === undefined) return result.value
-  throw new OdradekError(
-    'INVALID_VALUE',
-    `the value does not fit the schema of "${topic}": ${issuesText(result.issues)}`,
-    { cause: result.issues },
-  )
+  if (result.issues !== undefined) {
+    throw unfit(topic, issuesText(result.issues), result.issues)
+  }
+  if (result.value === undefined) throw unfit(topic, 'it makes it undefined', undefined)
+  return result.value
+}
+
+function asked(topic: string, schema: StandardSchemaV1, value: unknown): ReturnType<Validate> {
+  try {
+    return schema['~standard'].validate(value)
+  } catch (error) {
+    throw unfit(topic, messageOf(error), error)
+  }
+}
+
+function isThenable(result: ReturnType<Validate>): result is Promise<StandardResult<unknown>> {
+  return typeof (result as Promise<unknown>).then === 'function'
+}
+
+function unfit(topic: string, why: string, cause: unknown): OdradekError {
+  return new OdradekError('INVALID_VALUE', `the value does not fit the schema of "${topic}": ${why}`, {
+    cause,
+  })
 }
 
 /** Nominal bytes: by length, else by the topic's `sizeOf`, else flat. */

@@ -37,6 +37,13 @@ const OPTION_NAMES = new Set([
   'publishTimeoutMs',
 ])
 
+function schemaOf(schema: unknown): StandardSchemaV1 | null {
+  if (schema === undefined) return null
+  const given = schema as Partial<StandardSchemaV1> | null
+  if (typeof given?.['~standard']?.validate === 'function') return given as StandardSchemaV1
+  throw invalid('schema is any Standard Schema v1, such as those of zod, valibot and arktype')
+}
+
 const CHANGE_NAMES = new Set(['partitions', 'retention'])
 
 export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
@@ -45,7 +52,7 @@ export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
   return {
     partitions: partitionCount(options.partitions ?? 1),
     retention: retentionLimits(options.retention),
-    schema: (options.schema as StandardSchemaV1 | undefined) ?? null,
+    schema: schemaOf(options.schema),
     dedupe:
       dedupe === undefined || dedupe === false
         ? null

@@ -8,6 +8,7 @@ import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import { RecordHeaders } from '../../src/model/record.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { changedLog, withLogs } from '../support/engines.ts'
 import { codeOf, codeThrown, Hands, upTo, World, watch } from '../support/world.ts'
 
 describe('publish', () => {
@@ -382,25 +383,10 @@ describe('a handler that publishes', () => {
 /** The memory engine, with logs that the test can hold back and break. */
 function frailEngine(clock: ManualClock, change: (log: PartitionLog) => Partial<PartitionLog>): Engine {
   const memory = memoryEngine({ clock })
-  return {
-    scheme: memory.scheme,
-    meta: memory.meta,
-    durable: memory.durable,
-    openLog: async (spec) => {
-      const log = await memory.openLog(spec)
-      const changed = change(log)
-      return new Proxy(log, {
-        get(target, name) {
-          const own = Reflect.get(changed, name)
-          if (own !== undefined) return own
-          const value = Reflect.get(target, name, target)
-          return typeof value === 'function' ? value.bind(target) : value
-        },
-      })
-    },
-    deleteLog: (id, partition) => memory.deleteLog(id, partition),
-    close: () => memory.close(),
-  }
+  return withLogs(memory, async (spec) => {
+    const log = await memory.openLog(spec)
+    return changedLog(log, change(log))
+  })
 }
 
 describe('a log that stopped accepting', () => {

@@ -1,30 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { Broker } from '../../src/broker.ts'
 import { murmur2 } from '../../src/core/partitioner.ts'
-import type { Engine, LogSpec } from '../../src/log/contract.ts'
+import type { Engine } from '../../src/log/contract.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { withLogs } from '../support/engines.ts'
 import { codeOf, codeThrown, Hands, upTo, World, watch } from '../support/world.ts'
 
 /** The memory engine, whose logs open only when the test lets them. */
 function slowEngine(clock: ManualClock): { engine: Engine; open: () => void } {
   const memory = memoryEngine({ clock })
-  const gates: (() => void)[] = []
-  const engine: Engine = {
-    scheme: memory.scheme,
-    meta: memory.meta,
-    durable: memory.durable,
-    openLog: async (spec: LogSpec) => {
-      await new Promise<void>((resolve) => gates.push(resolve))
-      return memory.openLog(spec)
-    },
-    deleteLog: (id, partition) => memory.deleteLog(id, partition),
-    close: () => memory.close(),
-  }
+  const waiting: (() => void)[] = []
+  const engine = withLogs(memory, async (spec) => {
+    await new Promise<void>((resolve) => waiting.push(resolve))
+    return memory.openLog(spec)
+  })
   return {
     engine,
     open: () => {
-      for (const gate of gates.splice(0)) gate()
+      for (const resolve of waiting.splice(0)) resolve()
     },
   }
 }
@@ -151,14 +145,9 @@ describe('createTopic', () => {
     const clock = new ManualClock()
     const memory = memoryEngine({ clock })
     let broken = true
-    const engine: Engine = {
-      scheme: memory.scheme,
-      meta: memory.meta,
-      durable: memory.durable,
-      openLog: (spec) => (broken ? Promise.reject(new Error('no disk')) : memory.openLog(spec)),
-      deleteLog: (id, partition) => memory.deleteLog(id, partition),
-      close: () => memory.close(),
-    }
+    const engine = withLogs(memory, (spec) =>
+      broken ? Promise.reject(new Error('no disk')) : memory.openLog(spec),
+    )
     const broker = new Broker(engine, { clock })
     await expect(broker.createTopic('a.b')).rejects.toThrow('no disk')
     broken = false

@@ -2,13 +2,15 @@
  * A broker whose time moves only when told to, with everything it raised and logged at hand, and the few
  * things that tests of its semantics say again and again.
  */
-import type { Broker, BrokerOptions } from '../../src/broker.ts'
+import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
-import { createBroker } from '../../src/memory.ts'
+import type { PartitionLog } from '../../src/log/contract.ts'
+import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import type { BrokerEvents, Logger } from '../../src/model/views.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { withLogs } from './engines.ts'
 
 export interface Logged {
   readonly level: keyof Logger
@@ -20,6 +22,8 @@ export class World {
   readonly clock: ManualClock = new ManualClock()
   readonly logged: Logged[] = []
   readonly broker: Broker
+  /** The newest log of each partition, by `topic/partition`. */
+  readonly logs: Map<string, PartitionLog> = new Map()
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
   constructor(options: BrokerOptions = {}) {
@@ -29,7 +33,14 @@ export class World {
         this.logged.push({ level, details, message })
       }
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-    this.broker = createBroker(
+    const memory = memoryEngine({ clock: this.clock })
+    const engine = withLogs(memory, async (spec) => {
+      const log = await memory.openLog(spec)
+      this.logs.set(`${spec.topic}/${spec.partition}`, log)
+      return log
+    })
+    this.broker = new Broker(
+      engine,
       { clock: this.clock, random: () => 0, logger, ...options },
       { observe: (name, event) => this.#raised.push({ name, event }) },
     )
