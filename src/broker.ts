@@ -9,7 +9,7 @@
  */
 import { drained } from './coordinator/drain.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
-import { readRecords } from './coordinator/read.ts'
+import { readRange } from './coordinator/read.ts'
 import { type AnyOptions, type AnySubscriber, Readers } from './coordinator/readers.ts'
 import { Redrive, type RedriveResult } from './coordinator/redrive.ts'
 import type { Subscription } from './coordinator/subscription.ts'
@@ -315,25 +315,8 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     from?: number,
     to?: number,
   ): Promise<LogRecord<TopicValue<Map, Name>>[]> {
-    const found = this.#topics.require(topic)
-    found.expire()
-    const source = found.partitionAt(partition)
-    const { start, stable, end } = source.log.marks
-    const first = from ?? start
-    if (first < start || first > end) {
-      throw new OdradekError(
-        'OFFSET_OUT_OF_RANGE',
-        `"${topic}" partition ${partition} has offsets ${start} to ${end}; ${first} is not among them`,
-      )
-    }
-    const until = Math.min(to ?? stable, stable)
-    const records: LogRecord<TopicValue<Map, Name>>[] = []
-    for (let at = first; at < until; ) {
-      const page = await readRecords(source, at, until, until - at)
-      records.push(...(page.records as LogRecord<TopicValue<Map, Name>>[]))
-      at = page.next
-    }
-    return records
+    const records = await readRange(this.#topics.require(topic), partition, from, to)
+    return records as LogRecord<TopicValue<Map, Name>>[]
   }
 
   // ── looking ───────────────────────────────────────────────────────────────────────────────────

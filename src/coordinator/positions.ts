@@ -33,7 +33,8 @@ export async function resolvePositions(topic: Topic, to: StartPosition): Promise
   return positions
 }
 
-function inRange(topic: Topic, partition: number, offset: number): number {
+/** The offset, if the partition has it or ends there. @throws OdradekError OFFSET_OUT_OF_RANGE */
+export function inRange(topic: Topic, partition: number, offset: number): number {
   const { start, end } = topic.partitionAt(partition).log.marks
   if (offset >= start && offset <= end) return offset
   throw new OdradekError(

@@ -238,7 +238,7 @@ export function checkFrom(from: unknown): void {
   )
 }
 
-function checkOffset(offset: unknown): void {
+export function checkOffset(offset: unknown): void {
   if (typeof offset !== 'number' || !Number.isInteger(offset)) {
     throw invalid(`an offset is a whole number, got ${String(offset)}`)
   }
@@ -251,12 +251,7 @@ function checkOptionNames(options: object): void {
   }
 }
 
-function oneOf<T extends string>(
-  name: string,
-  value: T | undefined,
-  allowed: readonly T[],
-  otherwise: T,
-): T {
+function oneOf<T extends string>(name: string, value: T | undefined, allowed: readonly T[], otherwise: T): T {
   if (value === undefined) return otherwise
   if (allowed.includes(value)) return value
   throw invalid(`${name} is one of ${allowed.join(', ')}; got ${String(value)}`)
