@@ -31,7 +31,6 @@ export type ErrorCode = (typeof ERROR_CODES)[number]
 
 /** Codes after which the same call may succeed unchanged. */
 const RETRIABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'FENCED',
   'FULL',
   'OUTCOME_UNKNOWN',
   'STORAGE_FULL',
