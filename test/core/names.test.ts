@@ -4,12 +4,18 @@ import { checkName, checkTopicName, collisionKey } from '../../src/core/names.ts
 import { OdradekError } from '../../src/model/errors.ts'
 
 describe('topic names', () => {
-  it.each(['a', 'orders', 'Orders.v1_eu-2', '...', '_', '__internal', 'x'.repeat(245)])(
-    '%s is a name',
-    (name) => {
-      expect(checkTopicName(name)).toBe(name)
-    },
-  )
+  it.each([
+    'a',
+    'orders',
+    'Orders.v1_eu-2',
+    '...',
+    '_',
+    '__internal',
+    'x'.repeat(245),
+    `dlq.${'x'.repeat(245)}`,
+  ])('%s is a name', (name) => {
+    expect(checkTopicName(name)).toBe(name)
+  })
 
   it.each<[unknown, string]>([
     [undefined, 'topic undefined: a name must be a string'],
@@ -19,6 +25,7 @@ describe('topic names', () => {
     ['.', 'topic ".": "." and ".." are taken by file systems, choose another name'],
     ['..', 'topic "..": "." and ".." are taken by file systems, choose another name'],
     ['x'.repeat(246), `topic "${'x'.repeat(60)}…": a name has at most 245 characters, not 246`],
+    [`dlq.${'x'.repeat(246)}`, `topic "dlq.${'x'.repeat(56)}…": a name has at most 249 characters, not 250`],
     ['orders.*', 'topic "orders.*": "*" makes a pattern, which can be subscribed to but is not a topic'],
     ['#', 'topic "#": "#" makes a pattern, which can be subscribed to but is not a topic'],
     ['a b', 'topic "a b": " " is not allowed, use letters, digits, ".", "_" and "-"'],
