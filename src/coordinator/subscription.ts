@@ -35,8 +35,11 @@ export class Subscription implements AsyncDisposable {
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve
     })
-    const { signal } = member.settings
-    signal?.addEventListener('abort', () => void this.close(), { once: true })
+    member.settings.signal?.addEventListener('abort', this.#abort, { once: true })
+  }
+
+  readonly #abort = (): void => {
+    this.close().catch((error: unknown) => this.#reader.raise(error, `closing "${this.id}"`))
   }
 
   /** Id of the member: the one given, or a made-up one. */
@@ -124,8 +127,11 @@ export class Subscription implements AsyncDisposable {
     this.#member.stop()
     await drained(this.#reader.ctx, this.#member.whenIdle(), options ?? {})
     this.#member.releaseAll()
-    await this.#host.leave(this.#reader, this.#member)
-    this.#end()
+    try {
+      await this.#host.leave(this.#reader, this.#member)
+    } finally {
+      this.#end()
+    }
   }
 
   /** Ends at once and forgets the reader's place. What is in flight is fenced. */
@@ -137,8 +143,11 @@ export class Subscription implements AsyncDisposable {
   async #unsubscribe(): Promise<void> {
     this.#member.stop()
     this.#member.releaseAll()
-    await this.#host.forget(this.#reader, this.#member)
-    this.#end()
+    try {
+      await this.#host.forget(this.#reader, this.#member)
+    } finally {
+      this.#end()
+    }
   }
 
   /** The topic is gone, or the broker: nothing is left to leave. */
@@ -149,6 +158,7 @@ export class Subscription implements AsyncDisposable {
   }
 
   #end(): void {
+    this.#member.settings.signal?.removeEventListener('abort', this.#abort)
     this.#resolveClosed()
     this.#onEnd()
   }

@@ -6,6 +6,7 @@
  * loop as if there were no more records.
  */
 import type { Delivery } from '../model/delivery.ts'
+import { Deque } from './deque.ts'
 
 /** What a stream needs of its subscription. */
 export interface StreamSource {
@@ -15,13 +16,20 @@ export interface StreamSource {
   leave(): Promise<void>
 }
 
+interface Asker<T> {
+  resolve(result: IteratorResult<Delivery<T>>): void
+  reject(error: unknown): void
+}
+
 export class RecordStream<T> implements AsyncIterableIterator<Delivery<T>> {
   readonly #opened: Promise<StreamSource>
+  #source: StreamSource | undefined
+  /** Who called `next` and waits, in order. One record is on its way to the first. */
+  readonly #askers = new Deque<Asker<T>>()
   #current: Delivery<T> | undefined
-  #waiting: { resolve(result: IteratorResult<Delivery<T>>): void; reject(error: unknown): void } | undefined
-  #arrived: Delivery<T> | undefined
   #ended = false
-  #failure: { error: unknown } | undefined
+  #failure: { readonly error: unknown } | undefined
+  readonly #signal: AbortSignal | undefined
 
   /**
    * `open` subscribes with the given handler, manual acks and manual credit; `onEnd` hears when it ends.
@@ -31,43 +39,43 @@ export class RecordStream<T> implements AsyncIterableIterator<Delivery<T>> {
     open: (handler: (delivery: Delivery<T>) => void, onEnd: () => void) => Promise<StreamSource>,
     signal: AbortSignal | undefined,
   ) {
+    this.#signal = signal
+    if (signal?.aborted === true) {
+      this.#ended = true
+      this.#opened = Promise.resolve(NOTHING)
+      return
+    }
+    signal?.addEventListener('abort', this.#abort, { once: true })
     this.#opened = open(
       (delivery) => this.#deliver(delivery),
       () => this.#end(),
     )
-    this.#opened.catch((error: unknown) => {
-      this.#failure = { error }
-      this.#end()
-    })
-    const leave = (): void => void this.#leave()
-    if (signal?.aborted === true) leave()
-    else signal?.addEventListener('abort', leave, { once: true })
+    this.#opened.then(
+      (source) => {
+        this.#source = source
+        if (this.#askers.length > 0) source.request(1)
+      },
+      (error: unknown) => {
+        this.#failure = { error }
+        this.#end()
+      },
+    )
   }
 
   [Symbol.asyncIterator](): this {
     return this
   }
 
-  async next(): Promise<IteratorResult<Delivery<T>>> {
-    this.#current?.ack()
-    this.#current = undefined
-    const arrived = this.#arrived
-    if (arrived !== undefined) {
-      this.#arrived = undefined
-      return this.#give(arrived)
-    }
-    if (this.#ended) return this.#last()
-    const source = await this.#opened
-    if (this.#ended) return this.#last()
+  next(): Promise<IteratorResult<Delivery<T>>> {
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject }
-      source.request(1)
+      this.#askers.push({ resolve, reject })
+      if (this.#askers.length === 1) this.#ask()
     })
   }
 
   async return(): Promise<IteratorResult<Delivery<T>>> {
     await this.#leave()
-    return { done: true, value: undefined }
+    return DONE
   }
 
   async throw(error: unknown): Promise<IteratorResult<Delivery<T>>> {
@@ -75,39 +83,53 @@ export class RecordStream<T> implements AsyncIterableIterator<Delivery<T>> {
     throw error
   }
 
+  /** For the first who waits: the record before is done, the next one may come. */
+  #ask(): void {
+    this.#current?.ack()
+    this.#current = undefined
+    if (this.#ended) this.#dismiss()
+    else this.#source?.request(1)
+  }
+
+  /** What comes after the end goes back with the subscription. */
   #deliver(delivery: Delivery<T>): void {
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    if (waiting === undefined) this.#arrived = delivery
-    else waiting.resolve(this.#give(delivery))
-  }
-
-  #give(delivery: Delivery<T>): IteratorResult<Delivery<T>> {
+    const asker = this.#askers.shift()
+    if (asker === undefined) return
     this.#current = delivery
-    return { done: false, value: delivery }
+    asker.resolve({ done: false, value: delivery })
+    if (this.#askers.length > 0) this.#ask()
   }
 
-  #last(): IteratorResult<Delivery<T>> {
-    const failure = this.#failure
-    this.#failure = undefined
-    if (failure !== undefined) throw failure.error
-    return { done: true, value: undefined }
+  /** Nobody awaits this, so a failure waits for the next to ask. */
+  readonly #abort = (): void => {
+    this.#leave().catch((error: unknown) => {
+      this.#failure = { error }
+    })
   }
 
   async #leave(): Promise<void> {
     this.#current = undefined
-    this.#arrived = undefined
     this.#end()
-    const source = await this.#opened.catch(() => undefined)
-    await source?.leave()
+    const source = await this.#opened.catch(() => NOTHING)
+    await source.leave()
   }
 
   #end(): void {
     this.#ended = true
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    if (waiting === undefined) return
-    if (this.#failure === undefined) waiting.resolve({ done: true, value: undefined })
-    else waiting.reject(this.#failure.error)
+    this.#signal?.removeEventListener('abort', this.#abort)
+    this.#dismiss()
+  }
+
+  /** Nobody gets a record any more; the first to hear of a failure is told. */
+  #dismiss(): void {
+    for (let asker = this.#askers.shift(); asker !== undefined; asker = this.#askers.shift()) {
+      const failure = this.#failure
+      this.#failure = undefined
+      if (failure === undefined) asker.resolve(DONE)
+      else asker.reject(failure.error)
+    }
   }
 }
+
+const DONE = { done: true, value: undefined } as const
+const NOTHING: StreamSource = { request: () => {}, leave: () => Promise.resolve() }
