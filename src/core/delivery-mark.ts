@@ -50,11 +50,10 @@ export class DeliveryMark {
   /** Stores the mark for the next block. */
   async reserve(): Promise<void> {
     const cursor = this.#cursor
-    const { stamp } = cursor
     const reserved = Math.min(cursor.window.next + BLOCK, cursor.log.marks.stable)
     this.#reserved = reserved
     await cursor.reader.ctx.commits.store(cursor)
-    if (cursor.stamp === stamp) this.allowed = reserved
+    if (this.#reserved === reserved) this.allowed = reserved
   }
 
   reset(at: number): void {

@@ -18,6 +18,7 @@ export function dropTo(cursor: Cursor, floor: number, reason: DropReason): void 
   if (floor > window.next) {
     count += floor - window.next
     window.skip(floor)
+    cursor.stamp++
   }
   if (floor > cursor.droppedBelow) cursor.droppedBelow = floor
   if (count > 0) cursor.countDropped(count, first, floor, reason)

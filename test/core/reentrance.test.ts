@@ -250,3 +250,24 @@ describe('the broker, closed by a handler', () => {
     expect(closing).toEqual({ state: 'resolved', value: { abandoned: 0 } })
   })
 })
+
+describe('looking at a reader from its own handler', () => {
+  it('judges overflow, and what it drops is not handed out after all', async () => {
+    const world = new World()
+    const topic = await world.broker.createTopic<number>('in')
+    for (const value of upTo(5)) await topic.publish(value)
+    const seen: number[] = []
+    const sub = await topic.subscribe(
+      (d) => {
+        seen.push(d.value)
+        if (seen.length > 1) return
+        for (const value of upTo(10)) topic.tryPublish(5 + value)
+        world.broker.describe('in')
+      },
+      { from: 'earliest', overflow: 'drop-oldest', maxLag: { records: 5 } },
+    )
+    await world.broker.idle()
+    expect(seen).toEqual([0, 10, 11, 12, 13, 14])
+    expect(sub.describe().counters).toMatchObject({ delivered: 6, dropped: 9 })
+  })
+})
