@@ -1,4 +1,7 @@
-/** Waiting for what is in flight, for a while: shared by the close of a subscription and of the broker. */
+/**
+ * Waiting for what is in flight, for a while: shared by the close of a subscription and of the broker. The process
+ * stays meanwhile, or whoever awaits the close would never hear of it.
+ */
 import type { CoreContext } from '../core/context.ts'
 import { nonNegative } from '../core/settings.ts'
 import { DEFAULT_DRAIN_MS } from '../model/limits.ts'
@@ -9,7 +12,8 @@ export function drained(ctx: CoreContext, settled: Promise<void>, options: Close
   const drainMs = nonNegative('drainMs', options.drainMs, DEFAULT_DRAIN_MS)
   const { signal } = options
   if (drainMs === 0 || signal?.aborted === true) return Promise.resolve()
-  return new Promise((resolve, reject) => {
+  ctx.dispatcher.activate()
+  return new Promise<void>((resolve, reject) => {
     const timer = ctx.due.after(drainMs, done)
     function done(): void {
       ctx.due.cancel(timer)
@@ -18,5 +22,5 @@ export function drained(ctx: CoreContext, settled: Promise<void>, options: Close
     }
     signal?.addEventListener('abort', done, { once: true })
     settled.then(done, reject)
-  })
+  }).finally(() => ctx.dispatcher.deactivate())
 }

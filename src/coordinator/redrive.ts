@@ -137,11 +137,13 @@ export class Redrive {
       throw invalid(`"${name}" is no dead-letter topic: nothing was ever dead-lettered to it`)
     if (this.#running.has(topic)) throw invalid(`a redrive of "${name}" is already running`)
     this.#running.add(topic)
+    this.#ctx.dispatcher.activate()
     try {
       this.watch(topic)
       return await this.#run(topic, limit, everyMs, options)
     } finally {
       this.#running.delete(topic)
+      this.#ctx.dispatcher.deactivate()
     }
   }
 
@@ -161,7 +163,7 @@ export class Redrive {
         marks.add(letter.offset)
         redriven++
         await this.#engine.meta.put([[marks.key, marks.stored()]])
-        if (everyMs > 0 && redriven < limit) await this.#pause(everyMs)
+        if (everyMs > 0 && redriven < limit) await this.#pause(everyMs, options.signal)
       }
     }
     return { redriven, kept }
@@ -184,9 +186,16 @@ export class Redrive {
     return true
   }
 
-  #pause(ms: number): Promise<void> {
+  #pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const { due } = this.#ctx
     return new Promise((resolve) => {
-      this.#ctx.due.after(ms, resolve)
+      const timer = due.after(ms, done)
+      function done(): void {
+        due.cancel(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      signal?.addEventListener('abort', done, { once: true })
     })
   }
 }
