@@ -148,7 +148,6 @@ class NewestPolicy implements LagPolicy {
 
   apply(): void {
     this.#judge()
-    this.#pass()
     const { window } = this.#cursor
     const own = this.#own.peek()
     const next = own === undefined ? (this.#runs.peek()?.from ?? this.#judged) : own.columns.offsetAt(own.row)
@@ -162,6 +161,7 @@ class NewestPolicy implements LagPolicy {
 
   #judge(): void {
     const cursor = this.#cursor
+    this.#pass()
     const { start, stable } = cursor.log.marks
     if (this.holdFrom() < start) this.#forgetEvicted(start)
     if (this.#judged >= stable) return
@@ -196,7 +196,6 @@ class NewestPolicy implements LagPolicy {
 
   /** Only a reader that does not hold the log, or whose hold was broken by force, can lose what it took in. */
   #forgetEvicted(start: number): void {
-    this.#pass()
     let lost = 0
     const first = this.holdFrom()
     for (const run of this.#runs) {
