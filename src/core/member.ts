@@ -336,6 +336,8 @@ export class Member {
       if (slot.zombie) this.counters.zombies++
       else this.#recycle(slot)
     }
+    // Else the queue would keep the reader, and whatever its handler closes over, until the ack timeout.
+    this.reader.ctx.due.cancel(this.#expiry)
     this.#freed()
   }
 
