@@ -77,6 +77,16 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   'commit-beyond-end': {
     found: [
       {
+        title: 'past a send that failed',
+        write: (s) => {
+          s.log(1)
+          s.failed('x')
+          s.group({})
+          s.acked(0)
+          s.committed(2)
+        },
+      },
+      {
         title: 'past the last record',
         write: (s) => {
           s.log(2)
@@ -217,6 +227,18 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   },
   'unaccounted-record': {
     found: [
+      {
+        title: 'acked while a replay was on its way that failed, and not after the next one',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          const reset = s.history.reset('g', 't', 0)
+          s.acked(0)
+          s.history.fail(reset)
+          s.reset(0)
+          s.drained()
+        },
+      },
       {
         title: 'committed past a record that was never delivered',
         write: (s) => {
@@ -530,6 +552,27 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   'bad-redelivery': {
     found: [
       {
+        title: 'after a dead letter that was written after a crash',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.settle('reject', s.deliver(0))
+          s.crashed()
+          s.deadLettered(0)
+          s.deliver(0, { attempt: 2 })
+        },
+      },
+      {
+        title: 'after a dead letter that came while it waited',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.settle('nack', s.deliver(0))
+          s.deadLettered(0)
+          s.deliver(0, { attempt: 2 })
+        },
+      },
+      {
         title: 'after an ack',
         write: (s) => {
           s.log(1)
@@ -714,6 +757,26 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   },
   'attempts-out-of-bounds': {
     found: [
+      {
+        title: 'counted for a restart that came before the first delivery',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.crashed()
+          s.settle('nack', s.deliver(0))
+          s.deliver(0, { attempt: 3 })
+        },
+      },
+      {
+        title: 'not counted after the second nack',
+        write: (s) => {
+          s.log(1)
+          s.group({})
+          s.settle('nack', s.deliver(0))
+          s.settle('nack', s.deliver(0, { attempt: 2 }))
+          s.deliver(0, { attempt: 2 })
+        },
+      },
       {
         title: 'the first is not 1',
         write: (s) => {
@@ -1049,6 +1112,19 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   'order-violation': {
     found: [
       {
+        title: 'two records in flight after a replay that failed',
+        write: (s) => {
+          s.log(3)
+          s.group({ order: 'partition' })
+          s.settle('nack', s.deliver(0))
+          const reset = s.history.reset('g', 't', 0)
+          s.settle('ack', s.deliver(0, { attempt: 2 }))
+          s.history.fail(reset)
+          s.deliver(1)
+          s.deliver(2)
+        },
+      },
+      {
         title: 'two records of a partition in flight',
         write: (s) => {
           s.log(2)
@@ -1149,6 +1225,18 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
       },
     ],
     sound: [
+      {
+        title: 'the one overtaken had been dropped while it waited, and then came a replay',
+        write: (s) => {
+          s.log(2)
+          s.group({ order: 'partition' })
+          s.settle('nack', s.deliver(0))
+          s.acked(1)
+          s.dropped(0, 0)
+          s.reset(0)
+          s.acked(0, 1)
+        },
+      },
       {
         title: 'a retry holds back its own key and nothing else',
         write: (s) => {

@@ -64,6 +64,13 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   'lost-write': {
     found: [
       {
+        title: 'the first record of a scan',
+        write: (s) => {
+          s.log(2)
+          s.scanned(0, 2, [1, 'v1'])
+        },
+      },
+      {
         title: 'an acknowledged record that a reader passed',
         write: (s) => {
           s.log(3)
@@ -130,6 +137,14 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   },
   unseen: {
     found: [
+      {
+        title: 'acknowledged before the last scan, and again after it',
+        write: (s) => {
+          s.sent('a', 0)
+          s.scanned(0, 0)
+          s.sent('a', 0)
+        },
+      },
       {
         title: 'acknowledged before the last scan began, and beyond its end',
         write: (s) => {
@@ -249,6 +264,14 @@ const CASES: { [kind in AnomalyKind]?: { found: Case[]; sound: Case[] } } = {
   },
   'unsent-read': {
     found: [
+      {
+        title: 'a value that was read before it was sent, and after',
+        write: (s) => {
+          s.polled('r', [0, 'a'])
+          s.sent('a', 0)
+          s.polled('other', [0, 'a'])
+        },
+      },
       {
         title: 'a value that nobody sent',
         write: (s) => {

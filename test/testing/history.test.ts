@@ -141,6 +141,56 @@ describe('checkHistory', () => {
     ])
   })
 
+  it('says whether a reader went wrong within one read or from one to the next', () => {
+    const script = new Script()
+    script.log(6)
+    script.polled('other', [0, 'v0'], [1, 'v1'], [2, 'v2'], [3, 'v3'], [4, 'v4'], [5, 'v5'])
+    script.polled('r', [0, 'v0'])
+    script.polled('r', [2, 'v2'], [1, 'v1'])
+    script.polled('r', [1, 'v1'])
+    script.polled('r', [2, 'v2'], [4, 'v4'])
+    expect(checkHistory(script.history).map(({ message }) => message)).toEqual([
+      'a reader at offset 3 went back to 1, within one read',
+      'a reader passed over offset 1, from one read to the next',
+      'a reader at offset 2 went back to 1, from one read to the next',
+      'a reader passed over offset 3, within one read',
+    ])
+  })
+
+  it('knows what a reader had passed before it went back', () => {
+    const script = new Script()
+    script.log(4)
+    script.polled('r', [0, 'v0'], [3, 'v3'])
+    script.polled('r', [0, 'v0'])
+    expect(checkHistory(script.history).map(({ kind, offset }) => [kind, offset])).toEqual([
+      ['lost-write', 1],
+      ['lost-write', 2],
+      ['nonmonotonic-read', 0],
+    ])
+  })
+
+  it('says which attempt should have come', () => {
+    const script = new Script()
+    script.log(2)
+    script.group({})
+    script.settle('nack', script.deliver(0), script.deliver(1))
+    script.deliver(0)
+    script.crashed()
+    script.deliver(1)
+    expect(checkHistory(script.history).map(({ message }) => message)).toEqual([
+      'attempt 1 at offset 0, where 2 is next',
+      'attempt 1 at offset 1, where 2 to 3 is next',
+    ])
+  })
+
+  it('shows both sides of an aborted read', () => {
+    const script = new Script()
+    script.failed('a')
+    script.polled('r', [0, 'a'])
+    const [anomaly] = checkHistory(script.history)
+    expect(anomaly?.events.map(({ type }) => type)).toEqual(['fail', 'poll-ok'])
+  })
+
   it('orders anomalies by the events that show them', () => {
     const script = new Script()
     script.polled('r', [1, 'a'], [0, 'b'])
