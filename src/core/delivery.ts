@@ -19,6 +19,7 @@ import type { Published, PublishOptions } from '../model/options.ts'
 import type { Cursor } from './cursor.ts'
 import type { Due } from './due-queue.ts'
 import { HandlerSignal } from './handler-signal.ts'
+import type { Chain } from './key-chains.ts'
 import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
 import { RecordView } from './record-view.ts'
@@ -38,6 +39,8 @@ export const GATHERED = 7
 export class Extra {
   redelivered: boolean = false
   signal: HandlerSignal | null = null
+  /** The unsettled records of its key, while it is one of them. */
+  chain: Chain | null = null
   /** Next record of the same key, held until this one settles. */
   nextOfKey: DeliveryRecord | null = null
   /** Not to this member, if there is another: the one it expired at. */

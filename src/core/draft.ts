@@ -44,11 +44,11 @@ export function makeDraft(
   return { value: checked, key: keyOf(options.key), headers: headersOf(options), partition, id, sizeBytes }
 }
 
-/** The caller's bytes may change after the call; the record's key may not. */
+/** The caller's bytes may change after the call; the record's key may not. (`slice` of a Buffer is no copy.) */
 function keyOf(key: Key | null | undefined): Key | null {
   if (key === undefined || key === null) return null
   if (typeof key === 'string') return key
-  if (key instanceof Uint8Array) return key.slice()
+  if (key instanceof Uint8Array) return new Uint8Array(key)
   throw new OdradekError('INVALID_ARGUMENT', `a key is a string, bytes or null; got ${typeof key}`)
 }
 

@@ -5,13 +5,15 @@
  *   'alice' → D7 ─► D12 ─► D30        D7 in flight or retrying, D12 and D30 held
  *   'bob'   → D9
  *
- * A record that settles while its handler is still on the stack never gets here, so the common
- * synchronous delivery pays one size check.
+ * A record knows its chain from the moment it enters it, since a handler may scribble over the bytes of its
+ * key. One that settles while its handler is still on the stack never gets here, so the common synchronous
+ * delivery pays one size check.
  */
 import { type Key, keyIdentity } from '../model/record.ts'
 import type { DeliveryRecord } from './delivery.ts'
 
-interface Chain {
+export interface Chain {
+  readonly identity: string
   head: DeliveryRecord
   tail: DeliveryRecord
 }
@@ -32,65 +34,60 @@ export class KeyChains {
     if (key === null) return
     const identity = keyIdentity(key)
     const chain = this.#chains.get(identity)
-    if (chain === undefined) {
-      this.#chains.set(identity, { head: record, tail: record })
-      this.size++
+    if (chain !== undefined) {
+      chain.tail.more().nextOfKey = record
+      chain.tail = record
+      record.more().chain = chain
       return
     }
-    chain.tail.more().nextOfKey = record
-    chain.tail = record
+    const made = { identity, head: record, tail: record }
+    record.more().chain = made
+    this.#chains.set(identity, made)
+    this.size++
   }
 
   /** Whether an earlier record of the same key is unsettled. */
   isBehind(record: DeliveryRecord): boolean {
-    const key = record.key
-    if (key === null || this.size === 0) return false
-    const chain = this.#chains.get(keyIdentity(key))
-    return chain !== undefined && chain.head !== record
+    const chain = record.extra?.chain ?? null
+    return chain !== null && chain.head !== record
   }
 
   /** A settled record leaves its chain; answers the record that is now the oldest, when that changed. */
   remove(record: DeliveryRecord): DeliveryRecord | undefined {
-    const key = record.key
-    if (key === null || this.size === 0) return undefined
-    const identity = keyIdentity(key)
-    const chain = this.#chains.get(identity)
-    if (chain === undefined) return undefined
-    const next = record.extra?.nextOfKey ?? null
-    if (chain.head === record) {
-      if (next === null) {
-        this.#chains.delete(identity)
-        this.size--
-        return undefined
-      }
+    const { extra } = record
+    if (extra === null || extra.chain === null) return undefined
+    const { chain, nextOfKey: next } = extra
+    extra.chain = null
+    if (chain.head !== record) {
+      const before = previousOf(chain, record)
+      before.more().nextOfKey = next
+      if (next === null) chain.tail = before
+      return undefined
+    }
+    if (next !== null) {
       chain.head = next
       return next
     }
-    const before = previousOf(chain.head, record)
-    if (before !== undefined) {
-      before.more().nextOfKey = next
-      if (chain.tail === record) chain.tail = before
-    }
+    this.#chains.delete(chain.identity)
+    this.size--
     return undefined
   }
 
   /** A successor takes its predecessor's place. */
   replace(old: DeliveryRecord, successor: DeliveryRecord): void {
-    const key = old.key
-    if (key === null || this.size === 0) return
-    const chain = this.#chains.get(keyIdentity(key))
-    if (chain === undefined) return
-    const next = old.extra?.nextOfKey ?? null
+    const { extra } = old
+    if (extra === null || extra.chain === null) return
+    const { chain, nextOfKey } = extra
+    extra.chain = null
+    const more = successor.more()
+    more.chain = chain
+    more.nextOfKey = nextOfKey
     if (chain.head === old) chain.head = successor
-    else {
-      const before = previousOf(chain.head, old)
-      if (before === undefined) return
-      before.more().nextOfKey = successor
-    }
-    if (next !== null) successor.more().nextOfKey = next
+    else previousOf(chain, old).more().nextOfKey = successor
     if (chain.tail === old) chain.tail = successor
   }
 
+  /** Forgets all of them. What was in a chain must not come back. */
   clear(): void {
     this.#chains.clear()
     this.size = 0
@@ -98,9 +95,8 @@ export class KeyChains {
 }
 
 /** Chains are walked only where one handler held several records of a key: within a batch. */
-function previousOf(head: DeliveryRecord, record: DeliveryRecord): DeliveryRecord | undefined {
-  for (let at: DeliveryRecord | null = head; at !== null; at = at.extra?.nextOfKey ?? null) {
-    if (at.extra?.nextOfKey === record) return at
-  }
-  return undefined
+function previousOf(chain: Chain, record: DeliveryRecord): DeliveryRecord {
+  let at = chain.head
+  while (at.extra?.nextOfKey !== record) at = at.extra?.nextOfKey as DeliveryRecord
+  return at
 }

@@ -64,7 +64,7 @@ export class Window {
 
   /** The unsettled record at `offset`, if there is one. */
   at(offset: number): DeliveryRecord | undefined {
-    return offset < this.committed || offset >= this.next ? undefined : this.#ring[offset & this.#mask]
+    return offset < this.committed || offset >= this.#limit ? undefined : this.#ring[offset & this.#mask]
   }
 
   /** The lowest unsettled record. */
@@ -75,7 +75,7 @@ export class Window {
   /** Unsettled records in order of offset. */
   *[Symbol.iterator](): IterableIterator<DeliveryRecord> {
     let left = this.unsettled
-    for (let at = this.committed; left > 0 && at < this.next; at++) {
+    for (let at = this.committed; left > 0; at++) {
       const record = this.#ring[at & this.#mask]
       if (record !== undefined) {
         left--
@@ -97,24 +97,25 @@ export class Window {
   settledRuns(): [number, number][] {
     const runs: [number, number][] = []
     if (this.unsettled === 0) return runs
-    let from = -1
-    for (let at = this.committed; at < this.next; at++) {
-      if (this.#ring[at & this.#mask] === undefined) {
-        if (from < 0) from = at
-      } else if (from >= 0) {
-        runs.push([from, at])
-        from = -1
-      }
+    let from = this.committed
+    for (const { offset } of this) {
+      if (from < offset) runs.push([from, offset])
+      from = offset + 1
     }
-    if (from >= 0) runs.push([from, this.next])
+    if (from < this.next) runs.push([from, this.next])
     return runs
+  }
+
+  /** Beyond it there are no records: what was skipped may lie further ahead than the ring reaches. */
+  get #limit(): number {
+    return Math.min(this.next, this.committed + this.#ring.length)
   }
 
   #grow(offset: number): void {
     let size = this.#ring.length
     while (size <= offset - this.committed) size *= 2
     const ring: (DeliveryRecord | undefined)[] = new Array(size).fill(undefined)
-    for (let at = this.committed; at < this.next; at++) ring[at & (size - 1)] = this.#ring[at & this.#mask]
+    for (let at = this.committed; at < this.#limit; at++) ring[at & (size - 1)] = this.#ring[at & this.#mask]
     this.#ring = ring
     this.#mask = size - 1
   }

@@ -148,7 +148,8 @@ function asText(value: HeaderValue): string | null {
 }
 
 function checkValue(name: string, value: unknown): HeaderValue {
-  if (value === null || typeof value === 'string' || value instanceof Uint8Array) return value
+  if (value === null || typeof value === 'string') return value
+  if (value instanceof Uint8Array) return new Uint8Array(value)
   throw badHeader(`value of "${name}"`, value)
 }
 
