@@ -9,13 +9,15 @@ import type { DropReason } from './reader.ts'
 /** Gives up everything below `floor` that is not in flight. */
 export function dropTo(cursor: Cursor, floor: number, reason: DropReason): void {
   const { window } = cursor
-  const first = Math.max(window.committed, cursor.droppedBelow)
+  let first = floor
   let count = 0
-  for (let at = first; at < Math.min(floor, window.next); at++) {
+  for (let at = Math.max(window.committed, cursor.droppedBelow); at < Math.min(floor, window.next); at++) {
     const record = window.at(at)
-    if (record !== undefined && dropOne(cursor, record)) count++
+    if (record === undefined || !dropOne(cursor, record)) continue
+    if (count++ === 0) first = at
   }
   if (floor > window.next) {
+    first = Math.min(first, window.next)
     count += floor - window.next
     window.skip(floor)
     cursor.stamp++

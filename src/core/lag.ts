@@ -153,6 +153,7 @@ class NewestPolicy implements LagPolicy {
     const next = own === undefined ? (this.#runs.peek()?.from ?? this.#judged) : own.columns.offsetAt(own.row)
     if (next > window.next) {
       window.skip(next)
+      this.#cursor.stamp++
       this.#cursor.moved()
     }
   }

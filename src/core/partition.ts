@@ -329,7 +329,8 @@ export class Partition {
     const { records, bytes } = this.topic.retention
     const usual = this.log.sizeBytes / Math.max(1, this.log.records)
     this.#largeBytes = Math.max(2 * usual, (left * bytes) / PRESSURE_STRIDE)
-    this.#pressureFrom = end - 1 + Math.ceil(left * Math.min(records, bytes / this.#largeBytes))
+    const least = Math.floor(left * Math.min(records, bytes / this.#largeBytes))
+    this.#pressureFrom = end - 1 + Math.max(1, least)
   }
 
   // ── the end ───────────────────────────────────────────────────────────────────────────────────
