@@ -25,7 +25,7 @@ export const pages: readonly string[] = [
     .map((name) => `docs/${name.split(sep).join('/')}`),
 ].sort()
 
-export function textOf(page: string): string {
+function textOf(page: string): string {
   return readFileSync(join(root, page), 'utf8')
 }
 
