@@ -58,21 +58,24 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
   declare member: Member | null
   declare slot: Slot | null
   declare extra: Extra | null
-  /** Which delivery of the record it is, from 1. */
-  declare readonly attempt: number
+  declare readonly count: number
 
-  constructor(cursor: Cursor, columns: Columns, row: number, attempt: number) {
+  /** `count`: which delivery of the record it is, from 1. */
+  constructor(cursor: Cursor, columns: Columns, row: number, count: number) {
     super(columns, row)
     this.cursor = cursor
     this.state = READY
     this.member = null
     this.slot = null
     this.extra = null
-    this.attempt = attempt
+    this.count = count
   }
 
   get home(): Partition {
     return this.cursor.partition
+  }
+  get attempt(): number {
+    return this.count
   }
   get redelivered(): boolean {
     return this.extra?.redelivered === true

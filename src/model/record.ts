@@ -98,12 +98,13 @@ export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
   }
 
   [Symbol.iterator](): IterableIterator<readonly [string, HeaderValue]> {
-    return this.#entries[Symbol.iterator]() as IterableIterator<readonly [string, HeaderValue]>
+    return this.toJSON()[Symbol.iterator]()
   }
 
   /** A plain list of pairs, so that `JSON.stringify` and `console.log` show something useful. */
   toJSON(): (readonly [string, HeaderValue])[] {
-    return [...this.#entries]
+    // Pairs of their own: readers share these headers, and one must not change them for the others.
+    return this.#entries.map(([name, value]) => [name, value])
   }
 }
 
