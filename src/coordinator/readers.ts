@@ -31,6 +31,7 @@ import type { BatchSubscribeOptions, ReaderRef, StartPosition, SubscribeOptions 
 import { rebalance } from './consumer-group.ts'
 import type { OffsetStore } from './offsets.ts'
 import { resolvePositions } from './positions.ts'
+import { findReader } from './reader-ref.ts'
 import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
 
 /** A subscriber in either form, its argument left open: a delivery or a batch. */
@@ -396,9 +397,9 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   /** All partitions or none; what is in flight is fenced. */
   async resetOffset(topicName: string, ref: ReaderRef, to: StartPosition): Promise<void> {
     const topic = this.#topics.require(topicName)
-    this.#find(topic, ref)
+    findReader(this.all(), topic, ref)
     const positions = await resolvePositions(topic, to)
-    const reader = this.#find(topic, ref)
+    const reader = findReader(this.all(), topic, ref)
     const moved: Cursor[] = []
     for (const cursor of reader.cursorsOf(topic.id)) {
       const at = positions[cursor.partition.index]
@@ -407,32 +408,6 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       moved.push(cursor)
     }
     for (const cursor of moved) await this.#offsets.store(cursor)
-  }
-
-  #find(topic: Topic, ref: ReaderRef): Reader {
-    const found = new Set<Reader>()
-    const name = typeof ref === 'string' ? ref : 'id' in ref ? ref.id : ref.group
-    for (const reader of this.all()) {
-      if (!reader.reads(topic.id)) continue
-      const asGroup = reader.kind !== 'broadcast' && reader.name === name
-      const asId =
-        reader.members.some((each) => each.id === name) ||
-        (reader.kind === 'broadcast' && reader.name === name)
-      if (
-        (asGroup && !(typeof ref === 'object' && 'id' in ref)) ||
-        (asId && !(typeof ref === 'object' && 'group' in ref))
-      ) {
-        found.add(reader)
-      }
-    }
-    const [reader] = found
-    if (reader === undefined) throw unknownConsumer(name, topic.name)
-    if (found.size > 1) {
-      throw invalid(
-        `"${name}" names several readers of "${topic.name}"; say { id: "${name}" } or { group: "${name}" }`,
-      )
-    }
-    return reader
   }
 
   // ── the end ───────────────────────────────────────────────────────────────────────────────────

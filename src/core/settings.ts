@@ -152,7 +152,7 @@ export function readerSettings(options: Options): ReaderSettings {
   if (options.deadLetter !== undefined && options.deadLetter !== false) {
     checkName('deadLetter', options.deadLetter)
   }
-  checkFrom(options.from)
+  if (options.from !== undefined) checkFrom(options.from)
   return {
     from: options.from ?? 'latest',
     overflow,
@@ -217,7 +217,7 @@ function nameOf(strategy: StrategyName | DeliveryStrategy): string {
 
 /** Checks the shape only; whether offsets exist is the reader's to say. */
 export function checkFrom(from: unknown): void {
-  if (from === undefined || from === 'earliest' || from === 'latest') return
+  if (from === 'earliest' || from === 'latest') return
   if (from instanceof Date) {
     if (Number.isNaN(from.getTime())) throw invalid('the date to start from is not a valid one')
     return
