@@ -25,6 +25,11 @@ import type { Topic } from './topic.ts'
 
 /** Pressure is looked at after fewer records than this only when they are large. */
 const PRESSURE_STRIDE = 64
+/**
+ * Room is given out in portions: an eighth of what is held, at most this many records. Serving a publisher for every
+ * record that a reader settles would cost more than the record: a walk over holders, a promise, a place in line.
+ */
+const MAX_PORTION = 1_024
 
 export class Partition {
   readonly topic: Topic
@@ -43,6 +48,10 @@ export class Partition {
   #queued = false
   #gate = Number.POSITIVE_INFINITY
   #gateHolder: Cursor | null = null
+  /** A holder that gets here has a portion of room to give. */
+  #reliefAt = 0
+  /** Less than a portion has come together; the next turn of the event loop gives it out. */
+  #reliefDue = false
   #sweptStart = 0
   /** Pressure is looked at again from this offset on, or by a record larger than this. */
   #pressureFrom = 0
@@ -83,7 +92,7 @@ export class Partition {
       this.#sweptStart = start
       for (const cursor of this.#cursors) cursor.sweep()
     }
-    if (this.line.length > 0) this.line.serve()
+    if (this.line.length > 0) this.#relieveSoon()
   }
 
   rest(cursor: Cursor): void {
@@ -129,11 +138,26 @@ export class Partition {
     this.#checkPressure(this.log.marks.end)
   }
 
-  /** A holder moved on, while somebody waits for that. */
+  /** A holder moved on, while somebody waits for that: a portion is given out at once, less in the next turn. */
   holderMoved(cursor: Cursor): void {
     this.line.progressed()
-    const gateMoved = cursor === this.#gateHolder && this.#refreshGate()
-    if (gateMoved || this.line.hasHandlers) this.#relieved()
+    if (cursor !== this.#gateHolder && !this.line.hasHandlers) return
+    if (cursor.holdFrom >= this.#reliefAt) this.#relieve()
+    else this.#relieveSoon()
+  }
+
+  #relieveSoon(): void {
+    if (this.#reliefDue) return
+    this.#reliefDue = true
+    void this.#ctx.dispatcher.turn().then(() => {
+      this.#reliefDue = false
+      this.#relieve()
+    })
+  }
+
+  #relieve(): void {
+    this.#refreshGate()
+    this.#relieved()
   }
 
   /** Age takes what no holder needs; a gate that was not looked at for long would keep it. */
@@ -163,6 +187,8 @@ export class Partition {
       }
     }
     this.#gateHolder = holder
+    const { end } = this.log.marks
+    this.#reliefAt = Math.min(end, gate + Math.max(1, Math.min(MAX_PORTION, (end - gate) >> 3)))
     if (gate === this.#gate) return false
     this.#gate = gate
     this.log.gate(gate)
