@@ -3,7 +3,7 @@
  *
  * Where nothing outlives the process there is nothing to write: the cursors are the store. On a durable
  * engine progress is collected for `commitFlushMs`, then put with one atomic change; after a crash only
- * what was not flushed comes again.
+ * what was not flushed comes again. What could not be put stays dirty and is tried again.
  */
 import type { CommitPort, CoreContext } from '../core/context.ts'
 import type { Cursor } from '../core/cursor.ts'
@@ -12,6 +12,8 @@ import type { CursorState } from '../core/restored.ts'
 import type { Engine, MetaChange } from '../log/contract.ts'
 
 const PREFIX = 'offset/'
+/** Pause after a put failed. */
+const RETRY_MS = 1_000
 
 export class OffsetStore extends Due implements CommitPort {
   readonly durable: boolean
@@ -33,10 +35,9 @@ export class OffsetStore extends Due implements CommitPort {
 
   changed(cursor: Cursor): void {
     cursor.dirty = true
-    if (!this.durable || !cursor.reader.durable) return
+    if (!this.#keeps(cursor)) return
     this.#dirty.add(cursor)
-    const ctx = this.#ctx as CoreContext
-    if (this.heapIndex < 0) ctx.due.schedule(this, ctx.clock.monotonic() + this.#flushMs)
+    if (this.heapIndex < 0) this.#schedule(this.#flushMs)
   }
 
   override fire(): void {
@@ -45,18 +46,32 @@ export class OffsetStore extends Due implements CommitPort {
     )
   }
 
-  async flush(): Promise<void> {
-    if (this.#dirty.size === 0) return
-    const changes: MetaChange[] = []
-    for (const cursor of this.#dirty) changes.push(change(cursor))
-    this.#dirty.clear()
-    await this.#engine.meta.put(changes)
+  flush(): Promise<void> {
+    return this.store([...this.#dirty])
   }
 
-  async store(cursor: Cursor): Promise<void> {
-    this.#dirty.delete(cursor)
-    if (!this.durable || !cursor.reader.durable) return
-    await this.#engine.meta.put([change(cursor)])
+  /** All of them in one change. */
+  async store(cursors: readonly Cursor[]): Promise<void> {
+    const kept = cursors.filter((cursor) => this.#keeps(cursor))
+    for (const cursor of cursors) this.#dirty.delete(cursor)
+    if (kept.length === 0) return
+    try {
+      await this.#engine.meta.put(kept.map(change))
+    } catch (error) {
+      for (const cursor of kept) this.#dirty.add(cursor)
+      this.#schedule(RETRY_MS)
+      throw error
+    }
+  }
+
+  /** One that was closed has left its place to a successor, or to nobody. */
+  #keeps(cursor: Cursor): boolean {
+    return this.durable && cursor.reader.durable && !cursor.closed
+  }
+
+  #schedule(delayMs: number): void {
+    const ctx = this.#ctx as CoreContext
+    ctx.due.schedule(this, ctx.clock.monotonic() + delayMs)
   }
 
   /** What was stored for a reader in one partition. */

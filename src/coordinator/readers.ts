@@ -14,7 +14,7 @@ import { DeadLetters } from '../core/dead-letter.ts'
 import { Due } from '../core/due-queue.ts'
 import { Member } from '../core/member.ts'
 import { BROADCAST_PREFIX, Reader, type ReaderKind } from '../core/reader.ts'
-import type { CursorState } from '../core/restored.ts'
+import { type CursorState, within } from '../core/restored.ts'
 import {
   assertSame,
   invalid,
@@ -256,7 +256,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     reader.attach(topic, (partition) => {
       const { marks } = topic.partitionAt(partition).log
       const stored = reader.durable ? this.#offsets.load(reader.key, topic.id, partition) : undefined
-      if (stored !== undefined && stored.offset <= marks.end) return startAt(stored)
+      if (stored !== undefined) return startAt(within(stored, marks.end))
       // Partitions that a position does not name, or that came later, start at the tail, or their first record.
       return { at: positions === undefined ? marks.start : (positions[partition] ?? marks.high) }
     })
@@ -307,7 +307,9 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       await this.#forget(reader)
       return
     }
-    for (const cursor of reader.cursors()) await this.#offsets.store(cursor)
+    const cursors = [...reader.cursors()]
+    for (const cursor of cursors) cursor.rest()
+    await this.#offsets.store(cursors)
     if (reader.members.length === 0) this.#expireLater(reader)
   }
 
@@ -407,7 +409,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       cursor.reset(at)
       moved.push(cursor)
     }
-    for (const cursor of moved) await this.#offsets.store(cursor)
+    await this.#offsets.store(moved)
   }
 
   // ── the end ───────────────────────────────────────────────────────────────────────────────────
@@ -431,7 +433,12 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   async end(error: OdradekError): Promise<void> {
-    await this.#offsets.flush()
+    for (const member of this.#subscriptions.keys()) member.releaseAll()
+    for (const reader of this.all()) for (const cursor of reader.cursors()) cursor.rest()
+    // What cannot be stored comes again; the rest of the broker must close all the same.
+    await this.#offsets
+      .flush()
+      .catch((cause: unknown) => this.#ctx.events.error(cause, 'storing committed offsets'))
     for (const reader of this.all()) for (const topic of reader.topics) reader.detach(topic.id, error)
     for (const subscription of [...this.#subscriptions.values()]) subscription.endedByHost()
   }
@@ -461,7 +468,7 @@ function sameSettings(a: ReaderSettings, b: ReaderSettings): boolean {
 /** Where a cursor is, without the attempts of a process that is still the same. */
 function placeOf(cursor: Cursor): CursorState {
   const { offset, settled } = cursor.state()
-  return { offset, settled, handed: offset, attempts: [] }
+  return { offset, settled, handed: offset, starts: [] }
 }
 
 function startAt(stored: CursorState): { at: number; stored: CursorState } {

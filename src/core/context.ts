@@ -27,8 +27,8 @@ export interface CommitPort {
   readonly durable: boolean
   /** Progress was made; it will be stored with others within `commitFlushMs`. */
   changed(cursor: Cursor): void
-  /** Stores the cursor's state now; resolves when it is safe. */
-  store(cursor: Cursor): Promise<void>
+  /** Stores their state now, in one change; resolves when it is safe. */
+  store(cursors: readonly Cursor[]): Promise<void>
 }
 
 export interface TopicPort {

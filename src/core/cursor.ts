@@ -112,6 +112,7 @@ export class Cursor {
     window.leave(offset)
     if (this.chains.size > 0) this.#unlockKey(record)
     if (window.committed !== before) this.moved()
+    else if (!this.dirty) this.reader.ctx.commits.changed(this)
   }
 
   /** `Settle.ack` for the pump: a record that settled within the call of its handler, at-least-once. */
@@ -137,6 +138,7 @@ export class Cursor {
   }
 
   succeed(record: DeliveryRecord, successor: DeliveryRecord): void {
+    if (!this.dirty) this.reader.ctx.commits.changed(this)
     this.window.replace(record.offset, successor)
     if (this.byKey) this.chains.replace(record, successor)
   }
@@ -249,6 +251,12 @@ export class Cursor {
     this.owner = member
     this.#relink()
     this.pump.unblock()
+  }
+
+  /** Nobody reads it for now: what is stored from here on says no more than what happened. */
+  rest(): void {
+    this.mark.release()
+    this.reader.ctx.commits.changed(this)
   }
 
   state(): CursorState {

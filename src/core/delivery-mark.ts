@@ -6,11 +6,13 @@
  *
  * Before a block of offsets is handed out, the mark at its end is stored. So after a crash every record that
  * a handler may have seen is known to have been started, and one that takes the process down with it
- * still runs out of attempts. At-most-once commits the block itself. Where nothing outlives the process,
- * nothing is stored and everything may be handed out.
+ * still runs out of attempts. What a crash left behind is handed out one by one, each start stored, so that
+ * the record to blame is told from its neighbours. At-most-once commits the block itself. Where nothing
+ * outlives the process, nothing is stored and everything may be handed out.
  */
 import type { Cursor } from './cursor.ts'
-import { type CursorState, Restored } from './restored.ts'
+import { DEAD, type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
+import { type CursorState, Restored, StartRuns } from './restored.ts'
 
 /** Offsets that one stored mark allows to be handed out. */
 const BLOCK = 256
@@ -35,9 +37,9 @@ export class DeliveryMark {
     return this.#restored !== null
   }
 
-  /** Which delivery of a record at `offset` the next one is. */
-  attemptAt(offset: number): number {
-    return this.#restored === null ? 1 : this.#restored.starts(offset) + 1
+  /** Deliveries of the record at `offset` that began in former processes. */
+  startsAt(offset: number): number {
+    return this.#restored === null ? 0 : this.#restored.starts(offset)
   }
 
   wasSettled(offset: number): boolean {
@@ -47,13 +49,34 @@ export class DeliveryMark {
     return false
   }
 
+  /** Whether former processes used up all attempts of the record at `offset`. */
+  isExhausted(offset: number): boolean {
+    const { attempts } = this.#cursor.reader.settings.retry
+    return this.#restored !== null && this.#restored.knownStarts(offset) >= attempts
+  }
+
   /** Stores the mark for the next block. */
   async reserve(): Promise<void> {
     const cursor = this.#cursor
-    const reserved = Math.min(cursor.window.next + BLOCK, cursor.log.marks.stable)
+    const reserved = Math.min(this.#blockEnd(), cursor.log.marks.stable)
     this.#reserved = reserved
-    await cursor.reader.ctx.commits.store(cursor)
+    await cursor.reader.ctx.commits.store([cursor])
     if (this.#reserved === reserved) this.allowed = reserved
+  }
+
+  #blockEnd(): number {
+    const { next } = this.#cursor.window
+    const old = this.#restored
+    if (old === null || next >= old.until) return next + BLOCK
+    let last = next
+    while (old.isSettled(last)) last++
+    return last + 1
+  }
+
+  /** Nothing is handed out any more until a mark is stored again: what was only reserved was never started. */
+  release(): void {
+    if (this.#durable) this.allowed = this.#cursor.window.next
+    this.#reserved = 0
   }
 
   reset(at: number): void {
@@ -67,19 +90,24 @@ export class DeliveryMark {
     const { window, reader } = this.#cursor
     if (reader.atMostOnce) {
       const offset = Math.max(window.next, this.#reserved)
-      return { offset, settled: [], handed: offset, attempts: [] }
+      return { offset, settled: [], handed: offset, starts: [] }
     }
     const old = this.#restored
-    const attempts: [number, number][] = []
-    for (const record of window) if (record.attempt > 1) attempts.push([record.offset, record.attempt])
+    const starts = new StartRuns()
+    for (const record of window) starts.add(record.offset, startsOf(record))
     for (let at = window.next; old !== null && at < old.until; at++) {
-      if (!old.isSettled(at)) attempts.push([at, old.starts(at) + (at < this.#reserved ? 1 : 0)])
+      if (!old.isSettled(at)) starts.add(at, old.starts(at) + (at < this.#reserved ? 1 : 0))
     }
     return {
       offset: window.committed,
       settled: [...window.settledRuns(), ...(old?.settledFrom(window.next) ?? [])],
       handed: Math.max(window.next, this.#reserved, old?.until ?? 0),
-      attempts,
+      starts: starts.runs,
     }
   }
+}
+
+/** What waits for its next delivery has not begun it. */
+function startsOf(record: DeliveryRecord): number {
+  return record.state === IN_FLIGHT || record.state === DEAD ? record.attempt : record.attempt - 1
 }

@@ -160,7 +160,7 @@ export class Pump {
     if (cursor.byPartition && window.unsettled > 0) return RUNNING
     cursor.sweep()
     if (window.unsettled > 0 && window.next - window.committed >= MAX_WINDOW) return BLOCKED
-    if (window.next >= cursor.mark.allowed) return this.#reserve()
+    if (window.next >= cursor.mark.allowed) return this.#anyFree() ? this.#reserve() : this.#noMember()
     switch (this.peekNew(budget - this.#handed, slice)) {
       case 'hit':
         if (slice.count > 0) return this.#hand()
@@ -218,7 +218,7 @@ export class Pump {
     const checked = this.#needsLook(columns)
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
-      if (!anyFree(cursor.members)) return PARKED
+      if (!this.#anyFree()) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (this.#consumed(columns, row, offset, checked)) continue
       const record = this.#record(columns, row, offset)
@@ -235,6 +235,13 @@ export class Pump {
     return RUNNING
   }
 
+  #anyFree(): boolean {
+    const { members, only, reader } = this.#cursor
+    if (only !== null || reader.assigned) return only?.free === true
+    for (const member of members) if (member.free) return true
+    return false
+  }
+
   #noMember(): number {
     return this.#cursor.reader.assigned && this.#cursor.owner === null ? BLOCKED : PARKED
   }
@@ -242,17 +249,18 @@ export class Pump {
   #record(columns: Columns, row: number, offset: number): DeliveryRecord {
     const cursor = this.#cursor
     if (!cursor.mark.remembers) return new DeliveryRecord(cursor, columns, row, 1)
-    const record = new DeliveryRecord(cursor, columns, row, cursor.mark.attemptAt(offset))
-    if (record.attempt > 1) record.more().redelivered = true
+    const starts = cursor.mark.startsAt(offset)
+    const attempt = Math.min(starts + 1, cursor.reader.settings.retry.attempts)
+    const record = new DeliveryRecord(cursor, columns, row, attempt)
+    if (starts > 0) record.more().redelivered = true
     return record
   }
 
   #giveNew(member: Member, record: DeliveryRecord, offset: number): void {
     const cursor = this.#cursor
-    const { stamp } = cursor
     cursor.window.enter(record, offset)
     this.#give(member, record, offset)
-    if (!cursor.byKey || record.state === SETTLED || cursor.stamp !== stamp) return
+    if (!cursor.byKey || record.state === SETTLED) return
     // Not settled within the call: from now on later records of its key wait for it, or its successor.
     const unsettled = cursor.window.at(offset)
     if (unsettled !== undefined) cursor.chains.add(unsettled)
@@ -295,7 +303,9 @@ export class Pump {
     const cursor = this.#cursor
     const verdict = cursor.mark.wasSettled(offset)
       ? 'not-ours'
-      : screen(cursor.reader, cursor.partition.topic, columns, row)
+      : cursor.mark.isExhausted(offset)
+        ? 'the process ended during its last delivery'
+        : screen(cursor.reader, cursor.partition.topic, columns, row)
     if (verdict === undefined) return false
     if (verdict === 'not-ours') {
       cursor.policy?.leaves(columns.sizeAt(row))
@@ -404,9 +414,4 @@ export class Pump {
     })
     return LOADING
   }
-}
-
-function anyFree(members: readonly Member[]): boolean {
-  for (const member of members) if (member.free) return true
-  return false
 }

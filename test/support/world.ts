@@ -4,7 +4,7 @@
  */
 import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
-import type { PartitionLog } from '../../src/log/contract.ts'
+import type { Engine, PartitionLog } from '../../src/log/contract.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
@@ -26,21 +26,22 @@ export class World {
   readonly logs: Map<string, PartitionLog> = new Map()
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
-  constructor(options: BrokerOptions = {}) {
+  /** `engine`: the memory engine, if nothing is said. */
+  constructor(options: BrokerOptions = {}, engine?: Engine) {
     const write =
       (level: keyof Logger) =>
       (details: object, message: string): void => {
         this.logged.push({ level, details, message })
       }
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-    const memory = memoryEngine({ clock: this.clock })
-    const engine = withLogs(memory, async (spec) => {
-      const log = await memory.openLog(spec)
+    const inner = engine ?? memoryEngine({ clock: this.clock })
+    const outer = withLogs(inner, async (spec) => {
+      const log = await inner.openLog(spec)
       this.logs.set(`${spec.topic}/${spec.partition}`, log)
       return log
     })
     this.broker = new Broker(
-      engine,
+      outer,
       { clock: this.clock, random: () => 0, logger, ...options },
       { observe: (name, event) => this.#raised.push({ name, event }) },
     )
