@@ -100,7 +100,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   async subscribe(target: string, subscriber: AnySubscriber, options: AnyOptions): Promise<Subscription> {
     const handler = handlerOf(subscriber)
     const member = memberSettings(options)
-    const settings = readerSettings(options)
+    const settings = this.#fixedFor(options) ?? readerSettings(options)
     if (options.group?.startsWith(BROADCAST_PREFIX) === true) {
       throw invalid(`group names may not start with "${BROADCAST_PREFIX}", which files broadcast readers`)
     }
@@ -122,6 +122,12 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
           : this.#openGroup(options.group, member, settings, options)
       return this.#join(reader, member, handler, topics, starts, pattern ? target : undefined)
     }
+  }
+
+  /** What the members that are there have fixed for those who join them. */
+  #fixedFor({ group }: AnyOptions): ReaderSettings | undefined {
+    const known = group === undefined ? undefined : this.#groups.get(group)
+    return known === undefined || known.members.length === 0 ? undefined : known.settings
   }
 
   #matching(target: string, pattern: boolean): Topic[] {

@@ -144,9 +144,7 @@ export function readerSettings(options: Options): ReaderSettings {
     throw invalid(`strategy is for shared groups; "${assignment}" assigns whole partitions`)
   }
   const guarantee = oneOf('guarantee', options.guarantee, ['at-least-once', 'at-most-once'], 'at-least-once')
-  if (guarantee === 'at-most-once' && (options.ack === 'manual' || options.retry || options.deadLetter)) {
-    throw invalid('at-most-once commits before the handler runs: it has no ack, retry or deadLetter')
-  }
+  assertAcks(guarantee, options)
   const parallel = (options.concurrency ?? 1) > 1
   const whole = assignment !== 'shared' || (!group && !parallel)
   if (options.deadLetter !== undefined && options.deadLetter !== false) {
@@ -168,6 +166,11 @@ export function readerSettings(options: Options): ReaderSettings {
   }
 }
 
+function assertAcks(guarantee: Guarantee, { ack, retry, deadLetter }: Options): void {
+  if (guarantee === 'at-least-once' || (ack !== 'manual' && !retry && !deadLetter)) return
+  throw invalid('at-most-once commits before the handler runs: it has no ack, retry or deadLetter')
+}
+
 function retrySettings(retry: SubscribeOptions['retry']): RetrySettings {
   const delayMs = nonNegative('retry.delayMs', retry?.delayMs, DEFAULT_RETRY_DELAY_MS)
   const jitter = nonNegative('retry.jitter', retry?.jitter, 0.2)
@@ -186,30 +189,35 @@ function retrySettings(retry: SubscribeOptions['retry']): RetrySettings {
 
 /** Later members of a group omit what belongs to the reader, or say the same. */
 export function assertSame(group: string, fixed: ReaderSettings, options: Options): void {
-  const wanted = readerSettings({ ...options, order: options.order ?? fixed.order })
-  const differ = (name: string, given: unknown, mine: unknown, theirs: unknown): void => {
-    if (given === undefined || JSON.stringify(mine) === JSON.stringify(theirs)) return
+  const compare = (name: string, mine: unknown, theirs: unknown): void => {
+    if (mine === undefined || JSON.stringify(mine) === JSON.stringify(theirs)) return
     throw new OdradekError(
       'INCONSISTENT_GROUP',
       `group "${group}" was opened with ${name} ${JSON.stringify(theirs)}; this member asks for ${JSON.stringify(mine)}. ` +
         'Omit it, match it, or use another group',
     )
   }
-  differ('overflow', options.overflow, wanted.overflow, fixed.overflow)
-  differ('maxLag.records', options.maxLag?.records, wanted.maxLagRecords, fixed.maxLagRecords)
-  differ('maxLag.bytes', options.maxLag?.bytes, wanted.maxLagBytes, fixed.maxLagBytes)
-  differ('guarantee', options.guarantee, wanted.guarantee, fixed.guarantee)
-  differ('order', options.order, wanted.order, fixed.order)
-  differ('retry', options.retry, wanted.retry, fixed.retry)
-  differ('deadLetter', options.deadLetter, wanted.deadLetter, fixed.deadLetter)
-  differ('assignment', options.assignment, wanted.assignment, fixed.assignment)
-  differ('graceMs', options.graceMs, wanted.graceMs, fixed.graceMs)
-  differ('from', options.from, wanted.from, fixed.from)
+  for (const name of SIMPLE_READER_OPTIONS) compare(name, options[name], fixed[name])
+  for (const part of RETRY_PARTS) compare(`retry.${part}`, options.retry?.[part], fixed.retry[part])
+  compare('maxLag.records', options.maxLag?.records, fixed.maxLagRecords)
+  compare('maxLag.bytes', options.maxLag?.bytes, fixed.maxLagBytes)
   if (options.strategy !== undefined && options.strategy !== fixed.strategy) {
-    differ('strategy', options.strategy, nameOf(options.strategy), nameOf(fixed.strategy))
+    compare('strategy', nameOf(options.strategy), nameOf(fixed.strategy))
     throw new OdradekError('INCONSISTENT_GROUP', `group "${group}" was opened with another strategy object`)
   }
+  assertAcks(fixed.guarantee, options)
 }
+
+const SIMPLE_READER_OPTIONS = [
+  'overflow',
+  'guarantee',
+  'order',
+  'deadLetter',
+  'assignment',
+  'graceMs',
+  'from',
+] as const
+const RETRY_PARTS = ['attempts', 'delayMs', 'maxDelayMs', 'jitter'] as const
 
 function nameOf(strategy: StrategyName | DeliveryStrategy): string {
   return typeof strategy === 'string' ? strategy : 'a custom strategy'

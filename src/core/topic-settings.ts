@@ -3,6 +3,8 @@
 import type { RetentionLimits } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import {
+  DEFAULT_DEDUPE_MS,
+  DEFAULT_DEDUPE_RECORDS,
   DEFAULT_MAX_WAITING,
   DEFAULT_MAX_WAITING_BYTES,
   DEFAULT_PUBLISH_TIMEOUT_MS,
@@ -26,7 +28,7 @@ export interface TopicSettings {
   readonly publishTimeoutMs: number
 }
 
-const OPTION_NAMES = new Set([
+const OPTIONS = [
   'partitions',
   'retention',
   'schema',
@@ -35,7 +37,44 @@ const OPTION_NAMES = new Set([
   'sizeOf',
   'maxWaiting',
   'publishTimeoutMs',
-])
+] as const
+
+export function topicSettings<T>(given: TopicOptions<T>): TopicSettings {
+  const options = known('topic', given, OPTIONS)
+  const maxWaiting = known('maxWaiting', options.maxWaiting, ['records', 'bytes'])
+  return {
+    partitions: partitionCount(options.partitions ?? 1),
+    retention: retentionLimits(options.retention),
+    schema: schemaOf(options.schema),
+    dedupe: dedupeOf(options.dedupe),
+    codec: codecOf(options.codec),
+    sizeOf: sizeOfOf(options.sizeOf),
+    maxWaiting: {
+      records: count('maxWaiting.records', maxWaiting.records, DEFAULT_MAX_WAITING),
+      bytes: positive('maxWaiting.bytes', maxWaiting.bytes, DEFAULT_MAX_WAITING_BYTES),
+    },
+    publishTimeoutMs: positive('publishTimeoutMs', options.publishTimeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS),
+  }
+}
+
+/** @throws OdradekError INVALID_ARGUMENT for what a topic cannot change once it exists. */
+export function checkChanges(changes: TopicChanges): void {
+  known('alterTopic', changes, ['partitions', 'retention'])
+}
+
+/** What was given, if it is an object that says nothing unknown. */
+function known<T extends object>(
+  what: string,
+  options: T | undefined,
+  names: readonly (keyof T & string)[],
+): Partial<T> {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) throw invalid(`${what} options are an object`)
+  for (const name of Object.keys(options)) {
+    if (!(names as readonly string[]).includes(name)) throw invalid(`unknown ${what} option "${name}"`)
+  }
+  return options
+}
 
 function schemaOf(schema: unknown): StandardSchemaV1 | null {
   if (schema === undefined) return null
@@ -44,51 +83,33 @@ function schemaOf(schema: unknown): StandardSchemaV1 | null {
   throw invalid('schema is any Standard Schema v1, such as those of zod, valibot and arktype')
 }
 
-const CHANGE_NAMES = new Set(['partitions', 'retention'])
-
-export function topicSettings<T>(options: TopicOptions<T>): TopicSettings {
-  checkNames(options, OPTION_NAMES, 'topic option')
-  const { dedupe } = options
+function dedupeOf(dedupe: TopicOptions['dedupe']): TopicSettings['dedupe'] {
+  if (dedupe === undefined || dedupe === false) return null
+  const { windowMs, records } = known('dedupe', dedupe === true ? {} : dedupe, ['windowMs', 'records'])
   return {
-    partitions: partitionCount(options.partitions ?? 1),
-    retention: retentionLimits(options.retention),
-    schema: schemaOf(options.schema),
-    dedupe:
-      dedupe === undefined || dedupe === false
-        ? null
-        : {
-            windowMs: positive('dedupe.windowMs', dedupe === true ? undefined : dedupe.windowMs, 120_000),
-            records: count('dedupe.records', dedupe === true ? undefined : dedupe.records, 100_000),
-          },
-    codec: options.codec ?? defaultCodec,
-    sizeOf: (options.sizeOf as ((value: unknown) => number) | undefined) ?? null,
-    maxWaiting: {
-      records: count('maxWaiting.records', options.maxWaiting?.records, DEFAULT_MAX_WAITING),
-      bytes: positive('maxWaiting.bytes', options.maxWaiting?.bytes, DEFAULT_MAX_WAITING_BYTES),
-    },
-    publishTimeoutMs: positive('publishTimeoutMs', options.publishTimeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS),
+    windowMs: positive('dedupe.windowMs', windowMs, DEFAULT_DEDUPE_MS),
+    records: count('dedupe.records', records, DEFAULT_DEDUPE_RECORDS),
   }
 }
 
-/** @throws OdradekError INVALID_ARGUMENT for what a topic cannot change once it exists. */
-export function checkChangeNames(changes: TopicChanges): void {
-  checkNames(changes, CHANGE_NAMES, 'change of a topic')
+function codecOf(codec: ValueCodec | undefined): ValueCodec {
+  if (codec === undefined) return defaultCodec
+  if (typeof codec?.encode === 'function' && typeof codec.decode === 'function') return codec
+  throw invalid('codec is an object with the methods encode and decode')
 }
 
-function checkNames(options: object, known: ReadonlySet<string>, what: string): void {
-  for (const name of Object.keys(options)) {
-    if (!known.has(name)) throw invalid(`unknown ${what} "${name}"`)
-  }
+function sizeOfOf(sizeOf: unknown): TopicSettings['sizeOf'] {
+  if (sizeOf === undefined) return null
+  if (typeof sizeOf === 'function') return sizeOf as (value: unknown) => number
+  throw invalid('sizeOf is a function from a value to its bytes')
 }
 
-export function retentionLimits(
-  retention: Retention | undefined,
-  current?: RetentionLimits,
-): RetentionLimits {
+export function retentionLimits(given: Retention | undefined, current?: RetentionLimits): RetentionLimits {
+  const { records, bytes, ageMs } = known('retention', given, ['records', 'bytes', 'ageMs'])
   return {
-    records: count('retention.records', retention?.records, current?.records ?? DEFAULT_RETENTION_RECORDS),
-    bytes: positive('retention.bytes', retention?.bytes, current?.bytes ?? DEFAULT_RETENTION_BYTES),
-    ageMs: positive('retention.ageMs', retention?.ageMs, current?.ageMs ?? Number.POSITIVE_INFINITY),
+    records: count('retention.records', records, current?.records ?? DEFAULT_RETENTION_RECORDS),
+    bytes: positive('retention.bytes', bytes, current?.bytes ?? DEFAULT_RETENTION_BYTES),
+    ageMs: positive('retention.ageMs', ageMs, current?.ageMs ?? Number.POSITIVE_INFINITY),
   }
 }
 

@@ -14,7 +14,7 @@ import { invalid } from './settings.ts'
 import { Topic } from './topic.ts'
 import {
   assertSameTopic,
-  checkChangeNames,
+  checkChanges,
   partitionCount,
   retentionLimits,
   type TopicSettings,
@@ -244,7 +244,7 @@ export class Topics implements TopicPort {
 
   /** All of it or nothing: partitions are opened and remembered before anybody sees them. */
   async #alter(name: string, changes: TopicChanges): Promise<void> {
-    checkChangeNames(changes)
+    checkChanges(changes)
     const topic = this.require(name)
     const before = topic.partitions.length
     const retention = retentionLimits(changes.retention, topic.retention)

@@ -15,6 +15,10 @@ export const DEFAULT_PUBLISH_TIMEOUT_MS = 30_000
 export const DEFAULT_MAX_WAITING = 10_000
 export const DEFAULT_MAX_WAITING_BYTES: number = 64 * MiB
 
+/** How long, and how many, publish ids are remembered. */
+export const DEFAULT_DEDUPE_MS = 120_000
+export const DEFAULT_DEDUPE_RECORDS = 100_000
+
 export const DEFAULT_ACK_TIMEOUT_MS = 30_000
 export const DEFAULT_RETRY_ATTEMPTS = 5
 export const DEFAULT_RETRY_DELAY_MS = 50
