@@ -31,9 +31,17 @@ export class Events {
   raise<Name extends EventName>(name: Name, event: BrokerEvents[Name]): void {
     if (this.#queue.length === 0) this.#dispatcher.afterDrain(() => this.flush())
     this.#queue.push(() => {
-      this.#observe?.(name, event)
+      this.#tellObserver(name, event)
       this.emitter.emit(name, event)
     })
+  }
+
+  #tellObserver(name: EventName, event: unknown): void {
+    try {
+      this.#observe?.(name, event)
+    } catch (error) {
+      this.#logger.error({ error }, `the observer of "${name}" failed: ${messageOf(error)}`)
+    }
   }
 
   /** A failure nobody awaits: an `error` event, or a line in the log when nobody listens. Never thrown. */

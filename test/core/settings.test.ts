@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { assertSame, memberSettings, readerSettings } from '../../src/core/settings.ts'
 import type { BatchSubscribeOptions, DeliveryStrategy, SubscribeOptions } from '../../src/model/options.ts'
-import { codeOf, codeThrown, Hands, upTo, World } from '../support/world.ts'
+import { codeOf, codeThrown, upTo, World } from '../support/world.ts'
 
 type Options = SubscribeOptions & Partial<Pick<BatchSubscribeOptions, 'batch'>>
 const INFINITE = Number.POSITIVE_INFINITY
@@ -196,37 +196,6 @@ describe('a later member of a group', () => {
 })
 
 describe("credit: 'manual'", () => {
-  it('receives nothing until request(n), and then n deliveries, redeliveries included', async () => {
-    const world = new World()
-    const topic = await world.broker.createTopic('t')
-    const hands = new Hands()
-    const reader = await topic.subscribe(hands.take, {
-      id: 'a',
-      credit: 'manual',
-      ack: 'manual',
-      order: 'none',
-      concurrency: 10,
-      retry: { delayMs: 1 },
-    })
-    for (const value of upTo(5)) await topic.publish(value)
-    await world.clock.advance(1_000)
-    expect(hands.deliveries).toHaveLength(0)
-    reader.request(2)
-    await world.settle()
-    expect(hands.values).toEqual([0, 1])
-    hands.deliveries[0]?.nack()
-    hands.deliveries[1]?.ack()
-    await world.clock.advance(100)
-    expect(hands.deliveries).toHaveLength(2)
-    reader.request(1)
-    reader.request(1)
-    await world.settle()
-    expect(hands.deliveries.slice(2).map(({ offset, attempt }) => [offset, attempt])).toEqual([
-      [0, 2],
-      [2, 1],
-    ])
-  })
-
   it('is counted in records where they come in batches', async () => {
     const world = new World()
     const topic = await world.broker.createTopic('t')
@@ -240,14 +209,5 @@ describe("credit: 'manual'", () => {
     reader.request(5)
     await world.settle()
     expect(lengths).toEqual([3, 2])
-  })
-
-  it.each([0, -1, 1.5, Number.NaN, INFINITE])('takes a whole number from 1 on, not %s', async (n) => {
-    const { broker } = new World()
-    await broker.createTopic('t')
-    const reader = await broker.subscribe('t', () => {}, { credit: 'manual' })
-    expect(codeThrown(() => reader.request(n))).toBe('INVALID_ARGUMENT')
-    const automatic = await broker.subscribe('t', () => {})
-    expect(codeThrown(() => automatic.request(1))).toBe('INVALID_ARGUMENT')
   })
 })
