@@ -33,7 +33,8 @@ export class Dispatcher {
   readonly #partitions = new Deque<Partition>()
   #draining = false
   #scheduled = false
-  #entered = false
+  /** Something asked for a drain while one was on, and is not in a queue. */
+  #asked = false
   #turnOpen = false
   #turnStart = 0
   /** The budget of this turn is spent. */
@@ -67,24 +68,36 @@ export class Dispatcher {
   }
 
   schedule(): void {
-    if (this.#scheduled || this.#entered || this.#draining || this.#spent || this.#closed) return
+    this.#asked = true
+    if (this.#scheduled || this.#draining || this.#spent || this.#closed) return
     this.#scheduled = true
     // A reaction costs a third of queueMicrotask, which makes an async resource each time.
     void RESOLVED.then(this.#run)
   }
 
   /**
-   * Between `enter` and `leave` nothing is scheduled, and `leave` drains at once. For the reactions of
-   * handlers' promises: no user code is below them on the stack, and another microtask per record would
+   * Between `enter` and `leave` is a drain like any other, and `leave` goes on with what is queued. For the reactions
+   * of handlers' promises: no user code is below them on the stack, and another microtask per record would
    * cost more than the record itself.
    */
   enter(): void {
-    this.#entered = true
+    this.#draining = true
+    this.#openTurn()
   }
 
   leave(): void {
-    this.#entered = false
-    this.#run()
+    this.#draining = false
+    if (this.#asked || this.#pumps.length > 0 || this.#partitions.length > 0) this.#run()
+  }
+
+  /** Whether a reaction may hand records out by itself, without a look at the clock before. */
+  get goesOnInReaction(): boolean {
+    return this.#since < this.#stride && !this.#spent
+  }
+
+  /** Records were handed out in a reaction. */
+  handedOut(records: number): void {
+    this.#since += records
   }
 
   activate(): void {
@@ -156,6 +169,7 @@ export class Dispatcher {
   readonly #run = (): void => {
     this.#scheduled = false
     if (this.#draining || this.#spent || this.#closed) return
+    this.#asked = false
     this.#draining = true
     try {
       this.#drain()

@@ -113,7 +113,8 @@ export class Member {
   invoke(record: DeliveryRecord): boolean {
     this.busy++
     this.#begin(record)
-    const sampledAt = (this.counters.delivered & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
+    const sampledAt =
+      (this.counters.delivered & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
     // Called without a receiver: the handler is the user's and gets the record, not us.
     const { handler } = this
     let result: unknown
@@ -256,6 +257,25 @@ export class Member {
     this.#link(slot, before)
     const expiry = this.#expiry
     if (expiry.heapIndex < 0 || expiry.dueAt > deadlineAt) this.reader.ctx.due.schedule(expiry, deadlineAt)
+  }
+
+  /**
+   * The handler of a record has resolved. As a rule nothing else has happened, and its place can have the next row in
+   * the same reaction: the way by release, queue and drain costs more than the promise. False: that way it is.
+   */
+  proceeds(slot: Slot, outcome: unknown): boolean {
+    const { record } = slot
+    if (record === null || record.state !== IN_FLIGHT || slot.sampledAt >= 0) return false
+    if (outcome === false || !this.#acksPlainly || this.#whenIdle.length > 0) return false
+    const { pump } = record.cursor
+    if (this.busy > this.limit || this.credit === 0 || !pump.canFollow(this)) return false
+    record.slot = null
+    this.#vacate(slot)
+    this.#recycle(slot)
+    pump.follow(this, record)
+    // Last, so that there is something to live for all the while.
+    this.#dispatcher.deactivate()
+    return true
   }
 
   /** The slot's work is settled and its handler back: the place is free. */

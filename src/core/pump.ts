@@ -7,8 +7,8 @@
  *      │                 ├► BLOCKED   its order or window waits for a settle of its own
  *      └─────────────────┴► LOADING   the log pages in, or a mark is being stored
  *
- * `run` is called by the dispatcher only and never re-entered. Handlers run inside it; whatever they call
- * changes state and at most asks the dispatcher for another turn. When that state is this cursor's, its
+ * `run` is called by the dispatcher, `follow` by the reaction of a handler's promise, neither inside the other.
+ * Handlers run inside them; whatever they call changes state and at most asks the dispatcher for another turn. When that state is this cursor's, its
  * `stamp` changes and the loop starts over.
  */
 import type { PeekResult } from '../log/contract.ts'
@@ -16,7 +16,7 @@ import { type Columns, Slice } from '../model/batch.ts'
 import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
-import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
+import { DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
 import type { Member } from './member.ts'
 import { screen } from './screen.ts'
 
@@ -33,6 +33,7 @@ const LOAD_RETRY_MS = 1_000
 
 /** One for all pumps: they run one at a time, and handlers cannot reach it. */
 const slice = new Slice()
+const NO_COLUMNS = slice.columns
 
 export class Pump {
   readonly linger: BatchLinger
@@ -40,6 +41,12 @@ export class Pump {
   #status = BLOCKED
   /** Records handed out by this run. */
   #handed = 0
+  /** What is left of the last peek, for `follow`: rows that nobody else can have taken while `stamp` is the same. */
+  #columns = NO_COLUMNS
+  #row = 0
+  #end = 0
+  #next = 0
+  #stamp = 0
 
   constructor(cursor: Cursor) {
     this.#cursor = cursor
@@ -105,6 +112,52 @@ export class Pump {
     }
     this.#rest(stop)
     return this.#handed
+  }
+
+  // ── in a reaction ─────────────────────────────────────────────────────────────────────────────
+
+  /** Whether it waits for just what `member` has again, one place, and has rows at hand to fill it. */
+  canFollow(member: Member): boolean {
+    const cursor = this.#cursor
+    const { window, reader } = cursor
+    return (
+      this.#row < this.#end &&
+      this.#stamp === cursor.stamp &&
+      (this.#status === BLOCKED || this.#status === PARKED) &&
+      cursor.only === member &&
+      cursor.policy === null &&
+      cursor.ready.length === 0 &&
+      window.next === this.#columns.offsetAt(this.#row) &&
+      window.next >= cursor.log.marks.start &&
+      reader.isNext(this, member) &&
+      reader.ctx.dispatcher.goesOnInReaction
+    )
+  }
+
+  /** Acks `record`, whose handler has resolved, and goes on with what is at hand. Only after `canFollow`. */
+  follow(member: Member, record: DeliveryRecord): void {
+    const cursor = this.#cursor
+    const { stamp, window } = cursor
+    if (this.#status === PARKED) cursor.reader.nextParked(member)
+    this.#status = RUNNING
+    this.#handed = 0
+    cursor.ackNow(record, record.offset)
+    let stop = RUNNING
+    if (cursor.stamp === stamp && cursor.ready.length === 0) {
+      stop = this.#handTo(member, this.#columns, this.#row, this.#end, this.#next)
+      const ordered = cursor.byPartition && cursor.stamp === stamp
+      if (stop === RUNNING && ordered && window.head()?.state === IN_FLIGHT) stop = BLOCKED
+      cursor.reader.ctx.dispatcher.handedOut(this.#handed)
+    }
+    this.#rest(stop)
+  }
+
+  #keep(columns: Columns, row: number, end: number, next: number): void {
+    this.#columns = columns
+    this.#row = row
+    this.#end = end
+    this.#next = next
+    this.#stamp = this.#cursor.stamp
   }
 
   #rest(stop: number): void {
@@ -197,15 +250,22 @@ export class Pump {
     const fresh = !cursor.mark.remembers
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
-      if (!member.free) return PARKED
+      if (!member.free) {
+        this.#keep(columns, row, end, next)
+        return PARKED
+      }
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (checked && this.#screened(columns, row, offset)) continue
       if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
       const record = fresh ? new DeliveryRecord(cursor, columns, row, 1) : this.#record(columns, row, offset)
       this.#giveNew(member, record, offset)
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
-      if (byPartition && window.unsettled > 0) return RUNNING
+      if (byPartition && window.unsettled > 0) {
+        this.#keep(columns, row + 1, end, next)
+        return RUNNING
+      }
     }
+    this.#keep(NO_COLUMNS, 0, 0, 0)
     cursor.passTo(next)
     return RUNNING
   }

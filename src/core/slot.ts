@@ -41,7 +41,7 @@ export class Slot {
     const { dispatcher } = member.reader.ctx
     this.onResolved = (value) => {
       dispatcher.enter()
-      this.finish(false, value)
+      if (!member.proceeds(this, value)) this.finish(false, value)
       dispatcher.leave()
     }
     this.onRejected = (error) => {
