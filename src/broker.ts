@@ -409,6 +409,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')
     this.#topics.end(error)
+    this.#redrive.end()
     await this.#readers.end(error)
     await this.#topics.close()
     await this.#engine.close()

@@ -43,6 +43,8 @@ class Marks {
   #offset = 0
   /** Letters below were looked at when retention took them. */
   evictedBelow: number
+  /** The letter whose copy is on its way: it is not lost, even if the copy is quicker back than its mark. */
+  underway: number = -1
 
   constructor(key: string, stored: StoredMarks | undefined, start: number) {
     this.key = key
@@ -64,7 +66,7 @@ class Marks {
   /** Retention took everything below `start`; how many of those were never sent back. */
   evicted(start: number): number {
     let lost = 0
-    for (let at = this.evictedBelow; at < start; at++) if (!this.has(at)) lost++
+    for (let at = this.evictedBelow; at < start; at++) if (!this.has(at) && at !== this.underway) lost++
     this.evictedBelow = Math.max(this.evictedBelow, start)
     for (const offset of this.#beyond) if (offset < start) this.#beyond.delete(offset)
     this.#offset = Math.max(this.#offset, start)
@@ -87,6 +89,7 @@ export class Redrive {
   readonly #topics: Topics
   readonly #marks = new Map<Partition, Marks>()
   readonly #running = new Set<Topic>()
+  readonly #pauses = new Set<() => void>()
 
   constructor(ctx: CoreContext, engine: Engine, topics: Topics) {
     this.#ctx = ctx
@@ -156,11 +159,11 @@ export class Redrive {
         if (redriven === limit) break
         if (marks.has(letter.offset)) continue
         if (options.signal?.aborted === true) throw abortedError(options.signal, 'redrive')
-        if (options.filter?.(letter) === false || !(await this.#sendBack(letter, options.toAll === true))) {
+        const toAll = options.toAll === true
+        if (options.filter?.(letter) === false || !(await this.#sendBack(letter, marks, toAll))) {
           kept++
           continue
         }
-        marks.add(letter.offset)
         redriven++
         await this.#engine.meta.put([[marks.key, marks.stored()]])
         if (everyMs > 0 && redriven < limit) await this.#pause(everyMs, options.signal)
@@ -170,7 +173,7 @@ export class Redrive {
   }
 
   /** Whether the topic it came from took the copy. */
-  async #sendBack(letter: LogRecord, toAll: boolean): Promise<boolean> {
+  async #sendBack(letter: LogRecord, marks: Marks, toAll: boolean): Promise<boolean> {
     const { headers } = letter
     const origin = headers.get(DLQ_TOPIC_HEADER)
     const topic = typeof origin === 'string' ? this.#topics.get(origin) : undefined
@@ -182,21 +185,34 @@ export class Redrive {
       this.#ctx.logger.warn({ topic: letter.topic, offset: letter.offset }, error.message)
       return false
     }
-    await topic.publishAgain(letter.value, letter.key, copyHeaders(headers, toAll))
+    marks.underway = letter.offset
+    try {
+      await topic.publishAgain(letter.value, letter.key, copyHeaders(headers, toAll))
+      marks.add(letter.offset)
+    } finally {
+      marks.underway = -1
+    }
     return true
   }
 
   #pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     const { due } = this.#ctx
     return new Promise((resolve) => {
-      const timer = due.after(ms, done)
-      function done(): void {
+      const done = (): void => {
         due.cancel(timer)
         signal?.removeEventListener('abort', done)
+        this.#pauses.delete(done)
         resolve()
       }
+      const timer = due.after(ms, done)
+      this.#pauses.add(done)
       signal?.addEventListener('abort', done, { once: true })
     })
+  }
+
+  /** The broker closes: who paces a redrive goes on, and learns that nothing is accepted any more. */
+  end(): void {
+    for (const done of this.#pauses) done()
   }
 }
 

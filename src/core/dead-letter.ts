@@ -3,6 +3,7 @@
  * before the original settles, once per (topic id, partition, offset, reader), and never held up by a
  * gate. A failed append is tried again, the handler is not.
  */
+import { PoisonValue } from '../log/contract.ts'
 import { messageOf } from '../model/errors.ts'
 import { type HeaderValue, ID_HEADER, RecordHeaders } from '../model/record.ts'
 import { backoffMs } from './backoff.ts'
@@ -67,7 +68,9 @@ export class DeadLetters {
     const topic = await this.#ctx.topics.deadLetters(target)
     const { reader, partition } = record.cursor
     const identity = `${partition.topic.id}/${partition.index}/${record.offset}/${reader.key}`
-    await topic.appendDeadLetter(identity, record.value, record.key, deadLetterHeaders(record, reason))
+    // What cannot be decoded is kept as it came.
+    const value = record.value instanceof PoisonValue ? record.value.bytes : record.value
+    await topic.appendDeadLetter(identity, value, record.key, deadLetterHeaders(record, reason))
   }
 }
 

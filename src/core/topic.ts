@@ -365,7 +365,7 @@ export class Topic {
 
   // ── dead letters ──────────────────────────────────────────────────────────────────────────────
 
-  /** Once per identity, through every gate. */
+  /** Once per identity, through every gate. One that is in already may still be waiting for its durability. */
   async appendDeadLetter(
     identity: string,
     value: unknown,
@@ -374,7 +374,11 @@ export class Topic {
   ): Promise<void> {
     this.assertOpen()
     const now = this.#ctx.clock.monotonic()
-    if (this.#deadLetters.get(identity, now) !== undefined) return
+    const first = this.#deadLetters.get(identity, now)
+    if (first !== undefined && first.offset >= this.partitionAt(first.partition).log.marks.start) {
+      await this.#accepted(this.partitionAt(first.partition), first)
+      return
+    }
     const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
     const draft: Draft = { value, key, headers, partition: undefined, id: undefined, sizeBytes }
     const partition = this.choose(draft)

@@ -115,8 +115,9 @@ export class Topics implements TopicPort {
 
   async deadLetters(name: string): Promise<Topic> {
     const existing = this.#byName.get(name)
-    if (existing?.isDeadLetter === true) return existing
     const topic = existing ?? (await this.#createOnce(checkTopicName(name), topicSettings({}), true, true))
+    if (topic.isDeadLetter) return topic
+    await this.#remember(topic, topic.partitions.length, topic.retention, true)
     this.#receivesDeadLetters(topic)
     return topic
   }
@@ -204,6 +205,7 @@ export class Topics implements TopicPort {
     topic: Topic,
     partitions: number = topic.partitions.length,
     retention: RetentionLimits = topic.retention,
+    deadLetter: boolean = topic.isDeadLetter,
   ): Promise<void> {
     const stored: StoredTopic = {
       name: topic.name,
@@ -212,7 +214,7 @@ export class Topics implements TopicPort {
         ...retention,
         ageMs: retention.ageMs === Number.POSITIVE_INFINITY ? null : retention.ageMs,
       },
-      deadLetter: topic.isDeadLetter,
+      deadLetter,
     }
     return this.#engine.meta.put([[META_PREFIX + topic.id, stored]])
   }
