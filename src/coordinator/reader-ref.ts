@@ -7,7 +7,7 @@ import { unknownConsumer } from './subscription.ts'
 
 /** @throws OdradekError UNKNOWN_CONSUMER, INVALID_ARGUMENT where the name is that of several */
 export function findReader(readers: Iterable<Reader>, topic: Topic, ref: ReaderRef): Reader {
-  const { id, group } = namesIn(ref)
+  const { name, id, group } = namesIn(ref)
   const found: Reader[] = []
   for (const reader of readers) {
     if (!reader.reads(topic.id)) continue
@@ -16,7 +16,6 @@ export function findReader(readers: Iterable<Reader>, topic: Topic, ref: ReaderR
     if (byGroup || byId || reader.members.some((member) => member.id === id)) found.push(reader)
   }
   const [reader] = found
-  const name = id ?? group ?? ''
   if (reader === undefined) throw unknownConsumer(name, topic.name)
   if (found.length === 1) return reader
   throw invalid(
@@ -24,11 +23,17 @@ export function findReader(readers: Iterable<Reader>, topic: Topic, ref: ReaderR
   )
 }
 
+interface Names {
+  readonly name: string
+  readonly id?: string
+  readonly group?: string
+}
+
 /** A string may be either. */
-function namesIn(ref: ReaderRef): { readonly id?: string; readonly group?: string } {
-  if (typeof ref === 'string') return { id: ref, group: ref }
+function namesIn(ref: ReaderRef): Names {
+  if (typeof ref === 'string') return { name: ref, id: ref, group: ref }
   const { id, group } = (ref ?? {}) as { readonly id?: unknown; readonly group?: unknown }
-  if (typeof id === 'string' && group === undefined) return { id }
-  if (typeof group === 'string' && id === undefined) return { group }
+  if (typeof id === 'string' && group === undefined) return { name: id, id }
+  if (typeof group === 'string' && id === undefined) return { name: group, group }
   throw invalid('a reader is a string, { id } or { group }')
 }

@@ -18,7 +18,7 @@ import { KeyChains } from './key-chains.ts'
 import { type LagPolicy, lagPolicyFor } from './lag.ts'
 import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
-import { LOAD_BYTES, Pump } from './pump.ts'
+import { LOAD_BYTES, LOAD_RETRY_MS, Pump } from './pump.ts'
 import type { DropReason, Reader } from './reader.ts'
 import type { CursorState } from './restored.ts'
 import { Window } from './window.ts'
@@ -62,6 +62,8 @@ export class Cursor {
   readonly mark: DeliveryMark
   readonly pump: Pump
   readonly #waits = new CommitWaits()
+  /** What its policy wants to keep is being loaded. */
+  #releasing = false
 
   constructor(reader: Reader, partition: Partition, at: number, stored?: CursorState) {
     this.reader = reader
@@ -83,7 +85,7 @@ export class Cursor {
 
   /** The lowest offset it still needs of the log, while it holds it. */
   get holdFrom(): number {
-    return this.policy?.holdFrom() ?? this.position
+    return this.policy?.holdFrom?.() ?? this.position
   }
 
   get lag(): number {
@@ -187,14 +189,23 @@ export class Cursor {
     this.reader.noteDropped(this, count, from, to, reason)
   }
 
-  /** Lets go of the log, where its policy keeps records of its own. */
+  /** Lets go of the log, where its policy keeps records of its own; what is not resident is loaded first. */
   releaseLog(): void {
-    const missing = this.policy?.release()
+    if (this.#releasing) return
+    const missing = this.policy?.release?.()
     if (missing === undefined) return
-    this.log.load(missing, LOAD_BYTES, 'committed').then(
-      () => this.partition.holdersChanged(),
-      (error: unknown) => this.reader.raise(error, 'reading what overflow is about to evict'),
-    )
+    this.#releasing = true
+    const { dispatcher, due } = this.reader.ctx
+    const done = (): void => {
+      this.#releasing = false
+      dispatcher.deactivate()
+      this.partition.wake()
+    }
+    dispatcher.activate()
+    this.log.load(missing, LOAD_BYTES, 'committed').then(done, (error: unknown) => {
+      this.reader.raise(error, 'reading what overflow is about to evict')
+      due.after(LOAD_RETRY_MS, done)
+    })
   }
 
   // ── replay, ownership, end ────────────────────────────────────────────────────────────────────

@@ -24,10 +24,10 @@ export interface LagPolicy {
   peek(max: number, into: Slice): PeekResult
   /** Called before a record leaves the window, or is passed by at the door, since that makes room. */
   leaves(sizeBytes: number): void
-  /** The lowest offset it needs of the log. Undefined: none of its own. */
-  holdFrom(): number | undefined
+  /** The lowest offset it needs of the log, where its reader holds that. */
+  holdFrom?(): number
   /** Lets go of the log; answers the offset that must be loaded first, if one must. */
-  release(): number | undefined
+  release?(): number | undefined
   reset(): void
 }
 
@@ -105,14 +105,6 @@ class SlidingPolicy implements LagPolicy {
   }
 
   leaves(): void {}
-
-  holdFrom(): undefined {
-    return undefined
-  }
-
-  release(): undefined {
-    return undefined
-  }
 
   reset(): void {}
 }

@@ -218,15 +218,11 @@ export class Partition {
     return offset
   }
 
-  /** All of a batch, or nothing. */
+  /** All of a batch that `fits`, or nothing. */
   append(batch: Batch, exempt: Reader | null): Appended | Refusal {
     this.#stamp(batch)
     let result = this.log.tryAppend(batch)
-    if (result === 'NO_ROOM') {
-      if (this.#makesRoom(batch.count, batch.sizeBytes)) result = this.log.tryAppend(batch)
-      else if (this.#roomFor(exempt, batch.count, batch.sizeBytes))
-        result = this.log.tryAppend(batch, 'exempt')
-    }
+    if (result === 'NO_ROOM' && exempt !== null) result = this.log.tryAppend(batch, 'exempt')
     if (typeof result === 'string') return result
     if (result.last >= this.#pressureFrom || batch.sizeBytes > this.#largeBytes) {
       this.#checkPressure(result.last + 1)

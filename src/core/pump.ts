@@ -29,7 +29,7 @@ const LOADING = 5
 
 export const LOAD_BYTES: number = 1024 * 1024
 /** Pause after a load or a mark failed. */
-const LOAD_RETRY_MS = 1_000
+export const LOAD_RETRY_MS = 1_000
 
 /** One for all pumps: they run one at a time, and handlers cannot reach it. */
 const slice = new Slice()

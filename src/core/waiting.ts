@@ -4,6 +4,7 @@
  * everywhere and cannot wait for each other. It is let in when it is next in every line and there is room
  * everywhere, and gives up when it is aborted or its time is up.
  */
+import { type Refusal, refusalError } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
 import type { CoreContext } from './context.ts'
@@ -204,19 +205,6 @@ function nameOf(partition: Partition): string {
 }
 
 /** What a log refused, as an error of the publisher. */
-export function refusedError(partition: Partition, refusal: string): OdradekError {
-  const where = nameOf(partition)
-  switch (refusal) {
-    case 'TOO_LARGE':
-      return new OdradekError(
-        'TOO_LARGE',
-        `more than ${where} retains; raise its retention or publish less at once`,
-      )
-    case 'CLOSED':
-      return new OdradekError('CLOSED', `${where} is closed`)
-    case 'POISONED':
-      return new OdradekError('OUTCOME_UNKNOWN', `${where} accepts nothing since a flush failed; reopen it`)
-    default:
-      return new OdradekError('FENCED', `${where} refused the batch: ${refusal}`)
-  }
+export function refusedError(partition: Partition, refusal: Refusal): OdradekError {
+  return refusalError(refusal, nameOf(partition))
 }

@@ -1,9 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { PartitionLog } from '../../src/log/contract.ts'
+import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { SubscribeOptions } from '../../src/model/options.ts'
 import { wireBatchOf } from '../../src/testing/conformance/kit.ts'
-import { Hands, upTo, World } from '../support/world.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { changedLog, withLogs } from '../support/engines.ts'
+import { Hands, upTo, World, watch } from '../support/world.ts'
 
 const OPEN = { ack: 'manual', ackTimeoutMs: 3_600_000 } as const
 
@@ -194,22 +198,75 @@ describe('maxLag of a drop-newest reader', () => {
     expect([hands.deliveries.length, dropped()]).toEqual([3, 0])
   })
 
-  it('takes in records that came as bytes, also when the log wants them back', async () => {
-    const world = new World()
-    const topic = await world.broker.createTopic('t', { retention: { records: 4 } })
-    const hands = new Hands()
-    const reader = await topic.subscribe(hands.take, { ...OPEN, id: 'a', overflow: 'drop-newest' })
-    const log = world.logs.get('t/0')
-    for (const value of ['a', 'b']) log?.tryAppend(wireBatchOf([{ value }, { value: `${value}2` }]))
-    const more = ['c', 'd', 'e'].map((value) => topic.publish(value))
-    await Promise.all(more)
-    await world.settle()
-    for (let i = 0; i < 10; i++) {
-      hands.last.ack()
-      await world.settle()
+  describe('of records that came as bytes', () => {
+    /** A log of four records, a reader with nothing in hand that takes nothing, and two batches of bytes. */
+    async function wire(changes: Partial<PartitionLog> = {}) {
+      const memory = memoryEngine({ clock: new ManualClock() })
+      const world = new World(
+        {},
+        withLogs(memory, async (spec) => changedLog(await memory.openLog(spec), changes)),
+      )
+      const topic = await world.broker.createTopic('t', { retention: { records: 4 } })
+      const hands = new Hands()
+      const reader = await topic.subscribe(hands.take, {
+        ...OPEN,
+        id: 'a',
+        overflow: 'drop-newest',
+        credit: 'manual',
+      })
+      const log = world.logs.get('t/0')
+      for (const value of ['a', 'b']) log?.tryAppend(wireBatchOf([{ value }, { value: `${value}2` }]))
+      return { world, topic, hands, reader }
     }
-    expect(hands.values.slice(0, 4)).toEqual(['a', 'a2', 'b', 'b2'])
-    expect(hands.values.length + reader.describe().counters.dropped).toBe(7)
+
+    it('takes in what there is before the log evicts it; publishers wait no longer than that', async () => {
+      const { world, topic, hands, reader } = await wire()
+      await Promise.all(['c', 'd', 'e'].map((value) => topic.publish(value)))
+      reader.request(100)
+      for (let i = 0; i < 10; i++) {
+        await world.settle()
+        hands.last.ack()
+      }
+      expect(hands.values).toEqual(['a', 'a2', 'b', 'b2'])
+      expect(reader.describe().counters.dropped).toBe(3)
+    })
+
+    it('raises what the log cannot read, and keeps holding it', async () => {
+      const { world, topic } = await wire({ load: () => Promise.reject(new Error('bad sector')) })
+      const waiting = watch(topic.publish('c'))
+      await world.settle()
+      expect(waiting.state).toBe('waiting')
+      const contexts = world.raised('error').map(({ context }) => context)
+      expect(contexts.filter((context) => context.includes('about to evict'))).toHaveLength(1)
+    })
+  })
+
+  it('counts bytes anew when retention takes what it had taken in', async () => {
+    const { world, topic, hands, reader, drain } = await subscribed(
+      { id: 'a', overflow: 'drop-newest', maxLag: { bytes: 400 }, graceMs: 0 },
+      { records: 3 },
+    )
+    for (const bytes of [100, 100, 100]) await topic.publish(sized(bytes))
+    await world.settle()
+    for (const bytes of [100, 110]) topic.tryPublish(sized(bytes))
+    await reader.close({ drainMs: 0 })
+    await world.clock.advance(0)
+    for (const bytes of [120, 130, 140, 150]) await topic.publish(sized(bytes))
+    const again = await topic.subscribe(hands.take, {
+      ...OPEN,
+      id: 'a',
+      overflow: 'drop-newest',
+      maxLag: { bytes: 400 },
+      graceMs: 0,
+    })
+    await world.settle()
+    await drain()
+    await topic.publish(sized(400))
+    await world.settle()
+    await drain()
+    expect(hands.last.value).toEqual(sized(400))
+    const { acked, dropped } = again.describe().counters
+    expect(acked + dropped).toBe(10)
   })
 })
 

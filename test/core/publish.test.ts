@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Broker } from '../../src/broker.ts'
 import type { Engine, Marks, PartitionLog } from '../../src/log/contract.ts'
-import { LOG_POISONED } from '../../src/log/contract.ts'
+import { LOG_CLOSED, LOG_POISONED, NO_ROOM } from '../../src/log/contract.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import { createBroker } from '../../src/memory.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
@@ -390,18 +390,30 @@ function frailEngine(clock: ManualClock, change: (log: PartitionLog) => Partial<
 }
 
 describe('a log that stopped accepting', () => {
-  it('is told to every publisher at once, as an outcome that is unknown', async () => {
+  it.each([
+    ['after a failed flush', 'OUTCOME_UNKNOWN', LOG_POISONED, 'POISONED'],
+    ['since it is closed', 'CLOSED', LOG_CLOSED, 'CLOSED'],
+  ] as const)('%s is %s to every publisher at once', async (_, code, offset, refusal) => {
     const clock = new ManualClock()
-    const engine = frailEngine(clock, () => ({
-      tryAppendOne: () => LOG_POISONED,
-      tryAppend: () => 'POISONED',
-    }))
+    const engine = frailEngine(clock, () => ({ tryAppendOne: () => offset, tryAppend: () => refusal }))
     const broker = new Broker(engine, { clock })
     const topic = await broker.createTopic('t')
-    expect(await codeOf(topic.publish(1))).toBe('OUTCOME_UNKNOWN')
-    expect(codeThrown(() => topic.tryPublish(1))).toBe('OUTCOME_UNKNOWN')
-    expect(await codeOf(topic.publishAll([{ value: 1 }]))).toBe('OUTCOME_UNKNOWN')
-    expect(await codeOf(broker.transaction((tx) => tx.publish('t', 1)))).toBe('OUTCOME_UNKNOWN')
+    expect(await codeOf(topic.publish(1))).toBe(code)
+    expect(codeThrown(() => topic.tryPublish(1))).toBe(code)
+    expect(await codeOf(topic.publishAll([{ value: 1 }]))).toBe(code)
+    expect(await codeOf(broker.transaction((tx) => tx.publish('t', 1)))).toBe(code)
+  })
+
+  it('without a reader to blame makes publishers wait until they give up, and accuses nobody', async () => {
+    const clock = new ManualClock()
+    const engine = frailEngine(clock, () => ({ tryAppendOne: () => NO_ROOM, hasRoom: () => false }))
+    const raised: string[] = []
+    const broker = new Broker(engine, { clock }, { observe: (name) => raised.push(name) })
+    const topic = await broker.createTopic('t')
+    const waiting = codeOf(topic.publish(1))
+    await clock.advance(30_000)
+    expect(await waiting).toBe('TIMEOUT')
+    expect(raised).not.toContain('stalled')
   })
 
   it('is told to those who wait when their turn comes', async () => {
