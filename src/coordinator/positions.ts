@@ -33,6 +33,11 @@ export async function resolvePositions(topic: Topic, to: StartPosition): Promise
   return positions
 }
 
+/** Whether retention has left them there. If not, while they were looked up, they are to be looked up anew. */
+export function areKept(topic: Topic, positions: readonly (number | undefined)[]): boolean {
+  return topic.partitions.every(({ log }, i) => (positions[i] ?? log.marks.end) >= log.marks.start)
+}
+
 /** The offset, if the partition has it or ends there. @throws OdradekError OFFSET_OUT_OF_RANGE */
 export function inRange(topic: Topic, partition: number, offset: number): number {
   const { start, end } = topic.partitionAt(partition).log.marks

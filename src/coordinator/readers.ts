@@ -30,7 +30,7 @@ import { abortedError, OdradekError } from '../model/errors.ts'
 import type { BatchSubscribeOptions, ReaderRef, StartPosition, SubscribeOptions } from '../model/options.ts'
 import { rebalance } from './consumer-group.ts'
 import type { OffsetStore } from './offsets.ts'
-import { resolvePositions } from './positions.ts'
+import { areKept, resolvePositions } from './positions.ts'
 import { findReader } from './reader-ref.ts'
 import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
 
@@ -112,9 +112,11 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       if (member.signal?.aborted === true) throw abortedError(member.signal, 'subscribe')
       const known = this.#known(options, topics, pattern)
       // While positions were looked up, the world may have moved; then look again.
-      const moved = topics.some(
-        (topic) => topic.ended || !(starts.has(topic) || known?.reads(topic.id) === true),
-      )
+      const moved = topics.some((topic) => {
+        const positions = starts.get(topic)
+        if (positions === undefined) return topic.ended || known?.reads(topic.id) !== true
+        return topic.ended || !areKept(topic, positions)
+      })
       if (moved) continue
       const reader =
         options.group === undefined
@@ -406,7 +408,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   async resetOffset(topicName: string, ref: ReaderRef, to: StartPosition): Promise<void> {
     const topic = this.#topics.require(topicName)
     findReader(this.all(), topic, ref)
-    const positions = await resolvePositions(topic, to)
+    let positions = await resolvePositions(topic, to)
+    while (!areKept(topic, positions)) positions = await resolvePositions(topic, to)
     const reader = findReader(this.all(), topic, ref)
     const moved: Cursor[] = []
     for (const cursor of reader.cursorsOf(topic.id)) {

@@ -153,6 +153,7 @@ export class Subscription implements AsyncDisposable {
   /** The topic is gone, or the broker: nothing is left to leave. */
   endedByHost(): void {
     this.#member.stop()
+    this.#member.releaseAll()
     this.#closing ??= Promise.resolve()
     this.#end()
   }

@@ -1,0 +1,68 @@
+/** Between a call and its effect, the world may move: what was looked up is looked up again, what ended lets go. */
+import { describe, expect, it } from 'vitest'
+import { codeOf, upTo, World } from '../support/world.ts'
+
+const TOPIC = { retention: { records: 2 } }
+
+describe('a position that retention takes while it is looked up', () => {
+  it("is the earliest there is by then, for resetOffset(…, 'earliest')", async () => {
+    const { broker, raised, settle } = new World()
+    await broker.createTopic('orders', TOPIC)
+    const seen: unknown[] = []
+    await broker.subscribe('orders', (d) => void seen.push(d.value), { id: 'alice', from: 'earliest' })
+    await broker.publishAll('orders', [{ value: 0 }, { value: 1 }])
+    await settle()
+    const reset = broker.resetOffset('orders', 'alice', 'earliest')
+    for (const value of [2, 3, 4]) broker.tryPublish('orders', value)
+    await reset
+    await settle()
+    expect(broker.describe('orders').partitions[0]?.start).toBe(2)
+    expect(seen.slice(2)).toEqual([2, 3, 2, 3])
+    expect(raised('dropped')).toEqual([])
+  })
+
+  it('is out of range, for an offset', async () => {
+    const { broker, settle } = new World()
+    await broker.createTopic('orders', TOPIC)
+    await broker.subscribe('orders', () => {}, { id: 'alice', from: 'earliest' })
+    await broker.publishAll('orders', [{ value: 0 }, { value: 1 }])
+    await settle()
+    const reset = codeOf(broker.resetOffset('orders', 'alice', 0))
+    broker.tryPublish('orders', 2)
+    expect(await reset).toBe('OFFSET_OUT_OF_RANGE')
+  })
+
+  it('is the earliest there is by then, for a reader that subscribes', async () => {
+    const { broker, raised, settle } = new World()
+    await broker.createTopic('orders', TOPIC)
+    await broker.publishAll('orders', [{ value: 0 }, { value: 1 }])
+    const seen: unknown[] = []
+    const take = (d: { value: unknown }): void => void seen.push(d.value)
+    const subscribed = broker.subscribe('orders', take, { id: 'alice', from: 'earliest' })
+    for (const value of upTo(3)) broker.tryPublish('orders', value + 2)
+    await subscribed
+    await settle()
+    expect(seen).toEqual([3, 4])
+    expect(raised('dropped')).toEqual([])
+  })
+})
+
+describe('a handler that runs on after its topic was deleted', () => {
+  it.each(['before', 'after'])('is nobody to wait for, if it settled %s', async (when) => {
+    const { broker, settle } = new World()
+    await broker.createTopic('orders')
+    let finish: () => void = () => {}
+    await broker.subscribe('orders', (d) => {
+      if (when === 'before') d.ack()
+      return new Promise<void>((resolve) => {
+        finish = resolve
+      })
+    })
+    await broker.publish('orders', 1)
+    await settle()
+    await broker.deleteTopic('orders')
+    await broker.idle()
+    finish()
+    await broker.idle()
+  })
+})
