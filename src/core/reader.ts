@@ -304,7 +304,11 @@ export class Reader {
     if (topic === undefined) {
       return Promise.reject(new OdradekError('UNKNOWN_TOPIC', `there is no topic "${name}"; create it first`))
     }
-    return topic.publish(value, withTraceOf(record, options), this)
+    try {
+      return topic.publish(value, withTraceOf(record, options), this)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Where records of `topic` go when they failed for good; undefined: they are only counted. */
