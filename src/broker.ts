@@ -7,7 +7,7 @@
  *      ├────► OffsetStore ─► Meta (the engine's)
  *      └────► Redrive, transactions
  */
-import { drained } from './coordinator/drain.ts'
+import { type Drain, drained, drainOf } from './coordinator/drain.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
 import { readRange } from './coordinator/read.ts'
 import { type AnyOptions, type AnySubscriber, Readers } from './coordinator/readers.ts'
@@ -17,8 +17,8 @@ import { runTransaction, type Transaction, type TransactionOptions } from './coo
 import type { CoreContext } from './core/context.ts'
 import { Dispatcher } from './core/dispatcher.ts'
 import { DueQueue } from './core/due-queue.ts'
-import { Events, type Observer } from './core/events.ts'
-import { invalid, nonNegative, positive } from './core/settings.ts'
+import { checkListener, Events, type Observer } from './core/events.ts'
+import { invalid, known, nonNegative, positive } from './core/settings.ts'
 import { RecordStream } from './core/stream.ts'
 import type { Topic } from './core/topic.ts'
 import { Topics } from './core/topics.ts'
@@ -89,8 +89,15 @@ export interface CloseResult {
 
 const QUIET_LOGGER: Pick<Logger, 'debug' | 'info'> = { debug: () => {}, info: () => {} }
 
+const OPTIONS = ['logger', 'clock', 'random', 'commitFlushMs', 'offsetRetentionMs'] as const
+
 /** A logger is somebody else's code: what it throws must not reach the middle of a settle. */
 function guarded(logger: Logger): Logger {
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
+    if (typeof logger?.[level] !== 'function') {
+      throw invalid(`logger has the methods debug, info, warn and error; ${level} is missing`)
+    }
+  }
   const call =
     (level: 'debug' | 'info' | 'warn' | 'error') =>
     (details: object, message: string): void => {
@@ -116,6 +123,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   /** @internal */
   constructor(engine: Engine, options: BrokerOptions = {}, plugs: BrokerPlugs = {}) {
     this.#engine = engine
+    known('broker', options, OPTIONS)
     const clock = options.clock ?? new SystemClock()
     const logger = guarded(
       options.logger ?? {
@@ -373,6 +381,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   /** Listens to lifecycle events; answers the way to stop. A listener that throws is logged. */
   on<Name extends keyof BrokerEvents>(name: Name, listener: (event: BrokerEvents[Name]) => void): () => void {
+    checkListener(name, listener)
     return this.#events.emitter.on(name, listener)
   }
 
@@ -380,6 +389,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     name: Name,
     listener: (event: BrokerEvents[Name]) => void,
   ): () => void {
+    checkListener(name, listener)
     return this.#events.emitter.once(name, listener)
   }
 
@@ -399,13 +409,17 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
    * allowed meanwhile), then rejects who waits, aborts signals, flushes, and closes the engine.
    */
   close(options: CloseOptions = {}): Promise<CloseResult> {
-    this.#closing ??= this.#close(options)
-    return this.#closing
+    try {
+      this.#closing ??= this.#close(drainOf(options))
+      return this.#closing
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  async #close(options: CloseOptions): Promise<CloseResult> {
+  async #close(drain: Drain): Promise<CloseResult> {
     this.#readers.stop()
-    await drained(this.#ctx, this.#readers.whenIdle(), options)
+    await drained(this.#ctx, this.#readers.whenIdle(), drain)
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')
     this.#topics.end(error)
@@ -425,9 +439,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   readonly #host = {
     subscribeTo: (topic: string, subscriber: unknown, options: object): Promise<Subscription> =>
-      this.#closing === undefined
-        ? this.#readers.subscribe(topic, subscriber as AnySubscriber, options as AnyOptions)
-        : Promise.reject(new OdradekError('CLOSED', 'the broker is closing')),
+      this.#readers.subscribe(topic, subscriber as AnySubscriber, options as AnyOptions),
     streamOf: (topic: string, options: StreamOptions): RecordStream<unknown> => this.#stream(topic, options),
     describe: (topic: string): TopicDescription => this.#describe(this.#topics.require(topic)),
   }

@@ -7,10 +7,19 @@ import { nonNegative } from '../core/settings.ts'
 import { DEFAULT_DRAIN_MS } from '../model/limits.ts'
 import type { CloseOptions } from '../model/options.ts'
 
+/** How long a close waits, checked before anything is stopped: a call that is refused has changed nothing. */
+export interface Drain {
+  readonly drainMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+/** @throws OdradekError INVALID_ARGUMENT */
+export function drainOf({ drainMs, signal }: CloseOptions): Drain {
+  return { drainMs: nonNegative('drainMs', drainMs, DEFAULT_DRAIN_MS), signal }
+}
+
 /** Resolves with `settled`, after `drainMs`, or when the signal aborts, whatever comes first. */
-export function drained(ctx: CoreContext, settled: Promise<void>, options: CloseOptions): Promise<void> {
-  const drainMs = nonNegative('drainMs', options.drainMs, DEFAULT_DRAIN_MS)
-  const { signal } = options
+export function drained(ctx: CoreContext, settled: Promise<void>, { drainMs, signal }: Drain): Promise<void> {
   if (drainMs === 0 || signal?.aborted === true) return Promise.resolve()
   ctx.dispatcher.activate()
   return new Promise<void>((resolve, reject) => {

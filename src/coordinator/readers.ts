@@ -76,6 +76,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   readonly #subscriptions = new Map<Member, Subscription>()
   readonly #forgetting = new Map<Reader, ForgetDue>()
   #names = 0
+  /** The broker closes: whoever is still on the way in comes too late. */
+  #stopped = false
 
   constructor(ctx: CoreContext, topics: Topics, offsets: OffsetStore, offsetRetentionMs: number) {
     this.#ctx = ctx
@@ -109,6 +111,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     for (;;) {
       const topics = this.#matching(target, pattern)
       const starts = await this.#starts(topics, options, settings)
+      if (this.#stopped) throw new OdradekError('CLOSED', 'the broker is closing')
       if (member.signal?.aborted === true) throw abortedError(member.signal, 'subscribe')
       const known = this.#known(options, topics, pattern)
       // While positions were looked up, the world may have moved; then look again.
@@ -425,6 +428,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
 
   /** Nothing is handed out any more; what is in flight goes on. */
   stop(): void {
+    this.#stopped = true
     for (const member of this.#subscriptions.keys()) member.stop()
   }
 

@@ -6,7 +6,7 @@ import { invalid } from '../core/settings.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
-import { drained } from './drain.ts'
+import { type Drain, drained, drainOf } from './drain.ts'
 
 /** What a subscription asks of the registry that made it. */
 export interface SubscriptionHost {
@@ -118,14 +118,18 @@ export class Subscription implements AsyncDisposable {
    * A reader with a name keeps its place. A handler may call it, and await it: if it answers a promise, its own
    * delivery is not waited for and goes back with the rest.
    */
-  close(options?: CloseOptions): Promise<void> {
-    this.#closing ??= this.#close(options)
-    return this.#closing
+  close(options: CloseOptions = {}): Promise<void> {
+    try {
+      this.#closing ??= this.#close(drainOf(options))
+      return this.#closing
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  async #close(options: CloseOptions | undefined): Promise<void> {
+  async #close(drain: Drain): Promise<void> {
     this.#member.stop()
-    await drained(this.#reader.ctx, this.#member.whenIdle(), options ?? {})
+    await drained(this.#reader.ctx, this.#member.whenIdle(), drain)
     this.#member.releaseAll()
     try {
       await this.#host.leave(this.#reader, this.#member)

@@ -150,8 +150,9 @@ export class Dispatcher {
     this.schedule()
   }
 
-  /** Nothing deliverable, in flight, waiting or due. */
+  /** Nothing deliverable, in flight, waiting or due. Once closed, it never is. */
   idle(): Promise<void> {
+    if (this.#closed) return RESOLVED
     return new Promise((resolve) => {
       this.#whenIdle.push(resolve)
       this.schedule()
