@@ -129,7 +129,7 @@ export class Cursor {
   /** The oldest of its key is settled: the next one may go. */
   #unlockKey(record: DeliveryRecord): void {
     const next = this.chains.remove(record)
-    if (next !== undefined && next.state === HELD) this.becomesReady(next)
+    if (next !== undefined && next.state === HELD) this.reader.settle.next(next)
   }
 
   /** Committed or position moved. */

@@ -47,6 +47,8 @@ export class Extra {
   avoid: Member | null = null
   /** The retry's due time, while RETRY. */
   due: Due | null = null
+  /** Monotonic milliseconds at which the pause before this attempt ends; 0 for none. */
+  notBefore: number = 0
   /** Asked for by `extend` while the handler was on the stack; else 0. */
   deadlineAt: number = 0
 }

@@ -9,7 +9,7 @@ import { MAX_NACK_DELAY_MS } from '../model/limits.ts'
 import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
 import type { MutableCounters } from './counters.ts'
-import { DEAD, DeliveryRecord, FENCED, HELD, IN_FLIGHT, READY, RETRY, SETTLED } from './delivery.ts'
+import { DEAD, DeliveryRecord, FENCED, HELD, IN_FLIGHT, RETRY, SETTLED } from './delivery.ts'
 import { dropIfPassed } from './drop.ts'
 import { Due } from './due-queue.ts'
 import type { Reader } from './reader.ts'
@@ -157,18 +157,25 @@ export class Settle {
     more.redelivered = true
     cursor.succeed(record, successor)
     if (dropIfPassed(cursor, successor)) return undefined
+    if (delayMs > 0) more.notBefore = this.#ctx.clock.monotonic() + delayMs
     if (cursor.isHeldBack(successor)) successor.state = HELD
-    else if (delayMs > 0) {
-      successor.state = RETRY
-      more.due = new RetryDue(successor)
-      cursor.retrying++
-      this.#ctx.dispatcher.activate()
-      this.#ctx.due.schedule(more.due, this.#ctx.clock.monotonic() + delayMs)
-    } else {
-      successor.state = READY
-      cursor.becomesReady(successor)
-    }
+    else this.next(successor)
     return successor
+  }
+
+  /** It is a record's turn: now, or when its pause is over. */
+  next(record: DeliveryRecord): void {
+    const { cursor, extra } = record
+    const { clock, dispatcher, due } = this.#ctx
+    if (extra === null || extra.notBefore <= 0 || extra.notBefore <= clock.monotonic()) {
+      cursor.becomesReady(record)
+      return
+    }
+    record.state = RETRY
+    extra.due = new RetryDue(record)
+    cursor.retrying++
+    dispatcher.activate()
+    due.schedule(extra.due, extra.notBefore)
   }
 
   /** Cancels what is due for a record that leaves the window otherwise. */
