@@ -120,23 +120,34 @@ export function partitionCount(partitions: number): number {
   return checked
 }
 
-/** Creating a topic again is a no-op when it asks for the same. */
+/**
+ * Creating a topic again is a no-op when it asks for the same. Of one that was `restored`, only what is stored
+ * is known to compare.
+ */
 export function assertSameTopic(
   name: string,
   existing: TopicSettings,
   partitions: number,
   wanted: TopicSettings,
+  restored: boolean,
 ): void {
   const differs = (what: string): OdradekError =>
-    new OdradekError('TOPIC_EXISTS', `topic "${name}" exists with other ${what}; match it, or use alterTopic`)
+    new OdradekError(
+      'TOPIC_EXISTS',
+      `topic "${name}" exists with other ${what}; match it, or use alterTopic`,
+    )
   if (partitions !== wanted.partitions) throw differs('partitions')
-  for (const part of ['retention', 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const) {
+  for (const part of restored ? STORED : COMPARED) {
     if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)
   }
-  for (const part of ['schema', 'codec', 'sizeOf'] as const) {
+  for (const part of restored ? [] : IDENTICAL) {
     if (existing[part] !== wanted[part]) throw differs(part)
   }
 }
+
+const STORED = ['retention'] as const
+const COMPARED = ['retention', 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const
+const IDENTICAL = ['schema', 'codec', 'sizeOf'] as const
 
 /** JSON has no Infinity, so numbers are spelled out. */
 function stable(value: unknown): string {

@@ -22,7 +22,7 @@ import { partitionOf, StickyRoundRobin } from './partitioner.ts'
 import { type Part, Parts, partOf } from './parts.ts'
 import { PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
-import type { TopicSettings } from './topic-settings.ts'
+import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
 import { fitsNow, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
@@ -68,11 +68,15 @@ export class Topic {
     this.#ids = idsFor(settings)
   }
 
-  /** A topic that came back from `Meta` takes on the settings of the code that opens it. */
-  adopt(settings: TopicSettings): void {
+  /**
+   * It is asked to be created again. When it came back from `Meta`, it takes on what could not be stored.
+   * @throws OdradekError TOPIC_EXISTS when it has other settings
+   */
+  claim(settings: TopicSettings): void {
+    assertSameTopic(this.name, this.settings, this.partitions.length, settings, this.restored)
+    if (!this.restored) return
     this.restored = false
-    this.settings = { ...settings, partitions: this.partitions.length }
-    this.retain(settings.retention)
+    this.settings = settings
     this.waitingRoom.max = settings.maxWaiting
     this.#ids = idsFor(settings)
     this.#look()

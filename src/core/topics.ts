@@ -6,6 +6,7 @@
 import type { Engine, PartitionLog, RetentionLimits } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { TopicChanges, TopicOptions } from '../model/options.ts'
+import type { ValueCodec } from '../model/value-codec.ts'
 import type { CoreContext, TopicPort } from './context.ts'
 import { Due } from './due-queue.ts'
 import { checkTopicName, collisionKey, DLQ_PREFIX } from './names.ts'
@@ -13,7 +14,6 @@ import { Partition } from './partition.ts'
 import { invalid } from './settings.ts'
 import { Topic } from './topic.ts'
 import {
-  assertSameTopic,
   checkChanges,
   partitionCount,
   retentionLimits,
@@ -40,7 +40,12 @@ export interface TopicHooks {
 interface StoredTopic {
   readonly name: string
   readonly partitions: number
-  readonly retention: { readonly records: number; readonly bytes: number; readonly ageMs: number | null }
+  /** `null` is without end, which JSON cannot say. */
+  readonly retention: {
+    readonly records: number
+    readonly bytes: number | null
+    readonly ageMs: number | null
+  }
   readonly deadLetter: boolean
 }
 
@@ -138,8 +143,7 @@ export class Topics implements TopicPort {
     if (pending !== undefined) await pending
     const existing = this.#byName.get(name)
     if (existing !== undefined) {
-      if (existing.restored) existing.adopt(settings)
-      else if (!anySettings) assertSameTopic(name, existing.settings, existing.partitions.length, settings)
+      if (!anySettings) existing.claim(settings)
       return existing
     }
     const collision = this.#byCollision.get(collisionKey(name))
@@ -193,7 +197,7 @@ export class Topics implements TopicPort {
       topicId: topic.id,
       partition,
       retention,
-      codec: topic.settings.codec,
+      codec: codecOf(topic),
     })
   }
 
@@ -211,8 +215,9 @@ export class Topics implements TopicPort {
       name: topic.name,
       partitions,
       retention: {
-        ...retention,
-        ageMs: retention.ageMs === Number.POSITIVE_INFINITY ? null : retention.ageMs,
+        records: retention.records,
+        bytes: orNull(retention.bytes),
+        ageMs: orNull(retention.ageMs),
       },
       deadLetter,
     }
@@ -227,8 +232,8 @@ export class Topics implements TopicPort {
         partitions,
         retention: {
           records: retention.records,
-          bytes: retention.bytes,
-          ...(retention.ageMs === null ? {} : { ageMs: retention.ageMs }),
+          bytes: retention.bytes ?? Number.POSITIVE_INFINITY,
+          ageMs: retention.ageMs ?? Number.POSITIVE_INFINITY,
         },
       })
       this.#byCollision.set(collisionKey(name), name)
@@ -312,6 +317,18 @@ export class Topics implements TopicPort {
         await log.close()
       }
     }
+  }
+}
+
+function orNull(limit: number): number | null {
+  return limit === Number.POSITIVE_INFINITY ? null : limit
+}
+
+/** The codec that the topic has when it is asked: one that comes back gets its own with the next `createTopic`. */
+function codecOf(topic: Topic): ValueCodec {
+  return {
+    encode: (value) => topic.settings.codec.encode(value),
+    decode: (bytes, contentType) => topic.settings.codec.decode(bytes, contentType),
   }
 }
 
