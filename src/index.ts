@@ -82,9 +82,15 @@ export async function openBroker<Map extends object = TopicMap>(
   url = 'memory:',
   options: BrokerOptions = {},
 ): Promise<Broker<Map>> {
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(String(url))?.[1]?.toLowerCase()
+  if (typeof url !== 'string') {
+    throw new OdradekError(
+      'INVALID_ARGUMENT',
+      `a broker URL is text, such as "memory:", and options come after it; got ${typeof url}`,
+    )
+  }
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   if (scheme === undefined) {
-    throw new OdradekError('INVALID_ARGUMENT', `"${String(url)}" is no broker URL; try "memory:"`)
+    throw new OdradekError('INVALID_ARGUMENT', `"${url}" is no broker URL; try "memory:"`)
   }
   if (scheme !== 'memory') {
     throw new OdradekError(

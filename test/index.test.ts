@@ -27,6 +27,9 @@ describe('openBroker', () => {
   it('checks its options', async () => {
     expect(await codeOf(openBroker('memory:', { commitFlushMs: -1 }))).toBe('INVALID_ARGUMENT')
     expect(await codeOf(openBroker('memory:', { offsetRetentionMs: 0 }))).toBe('INVALID_ARGUMENT')
+    for (const options of [{ loger: console }, { logger: { warn: () => {} } }, { logger: 'pino' }, 'quiet']) {
+      expect(await codeOf(openBroker('memory:', options as never))).toBe('INVALID_ARGUMENT')
+    }
   })
 
   it('exports these names and no others', () => {

@@ -89,6 +89,7 @@ export async function runTransaction<R>(
   body: (tx: Transaction) => Promise<R> | R,
   options: TransactionOptions,
 ): Promise<R> {
+  if (typeof body !== 'function') throw invalid('a transaction is a function that gets `tx`')
   const { signal } = options
   const timeoutMs = positive('timeoutMs', options.timeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS)
   assertNotAborted(signal)

@@ -2,9 +2,10 @@
 import { type Batch, Columns } from '../model/batch.ts'
 import { messageOf, OdradekError } from '../model/errors.ts'
 import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
-import type { PublishOptions } from '../model/options.ts'
+import type { PublishEntry, PublishOptions } from '../model/options.ts'
 import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
 import type { StandardIssue, StandardResult, StandardSchemaV1 } from '../model/standard-schema.ts'
+import { invalid } from './settings.ts'
 import type { TopicSettings } from './topic-settings.ts'
 
 type Validate = StandardSchemaV1['~standard']['validate']
@@ -29,6 +30,9 @@ export function makeDraft(
   value: unknown,
   options: Omit<PublishOptions, 'signal'>,
 ): Draft {
+  if (typeof options !== 'object') {
+    throw invalid(`publish options are an object, such as { key: 'anna' }; got ${typeof options}`)
+  }
   if (value === undefined) {
     throw new OdradekError('INVALID_VALUE', 'undefined is not a value; publish null for a tombstone')
   }
@@ -42,6 +46,17 @@ export function makeDraft(
   }
   const { partition, id } = options
   return { value: checked, key: keyOf(options.key), headers: headersOf(options), partition, id, sizeBytes }
+}
+
+/** What `publishAll` was given. @throws OdradekError INVALID_ARGUMENT for what is no entry, such as a bare value */
+export function entriesOf(entries: Iterable<PublishEntry>): PublishEntry[] {
+  if (typeof entries?.[Symbol.iterator] !== 'function') {
+    throw invalid('publishAll takes an iterable of entries { value, key, … }')
+  }
+  return Array.from(entries, (entry, i) => {
+    if (typeof entry === 'object' && entry !== null && 'value' in entry) return entry
+    throw invalid(`entry ${i} of publishAll is no { value, key, … }`)
+  })
 }
 
 /** The caller's bytes may change after the call; the record's key may not. (`slice` of a Buffer is no copy.) */

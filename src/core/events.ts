@@ -6,11 +6,35 @@
 import { messageOf } from '../model/errors.ts'
 import type { BrokerEvents, Logger } from '../model/views.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { Emitter } from './emitter.ts'
+import { Emitter, type Listener } from './emitter.ts'
+import { invalid } from './settings.ts'
 
 export type EventName = keyof BrokerEvents
 /** Hears every event, whoever else listens. */
 export type Observer = (name: keyof BrokerEvents, event: unknown) => void
+
+const NAMES: Readonly<Record<EventName, true>> = {
+  deadLetter: true,
+  dropped: true,
+  pressure: true,
+  drain: true,
+  stalled: true,
+  rebalance: true,
+  error: true,
+  topicCreated: true,
+  topicDeleted: true,
+}
+
+/** Whoever listens to an event that never comes waits for ever. @throws OdradekError INVALID_ARGUMENT */
+export function checkListener<Name extends EventName>(
+  name: Name,
+  listener: Listener<BrokerEvents[Name]>,
+): void {
+  if (!Object.hasOwn(NAMES, name)) {
+    throw invalid(`there is no event "${String(name)}"; there are ${Object.keys(NAMES).join(', ')}`)
+  }
+  if (typeof listener !== 'function') throw invalid(`a listener of "${name}" is a function`)
+}
 
 export class Events {
   readonly emitter: Emitter<BrokerEvents>

@@ -289,13 +289,13 @@ export class Partition {
     )
   }
 
-  /** Whether a reader that wants FULL is among those in the way. */
-  rejects({ count, sizeBytes }: Batch, exempt: Reader | null): boolean {
+  /** A reader that wants FULL, if one is among those in the way. */
+  rejecter({ count, sizeBytes }: Batch, exempt: Reader | null): Reader | undefined {
     for (const { reader, holdFrom } of this.#holders) {
       if (reader === exempt || reader.settings.overflow !== 'reject') continue
-      if (!this.#roomAbove(holdFrom, count, sizeBytes)) return true
+      if (!this.#roomAbove(holdFrom, count, sizeBytes)) return reader
     }
-    return false
+    return undefined
   }
 
   // ── waiting publishers and pressure ───────────────────────────────────────────────────────────
@@ -305,8 +305,13 @@ export class Partition {
     this.pressed = this.line.length > 0 || this.#underPressure
   }
 
+  /** The reader that needs the oldest record of all, as far as the gate knows. */
+  get slowest(): string | undefined {
+    return this.#gateHolder?.reader.name
+  }
+
   raiseStalled(): void {
-    const reader = this.#gateHolder?.reader.name
+    const reader = this.slowest
     if (reader === undefined) return
     this.#ctx.events.raise('stalled', {
       topic: this.topic.name,

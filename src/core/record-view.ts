@@ -45,8 +45,8 @@ export abstract class RecordView<T = unknown> implements LogRecord<T> {
 
   /** What loggers and the console show. */
   toJSON(): object {
-    const { topic, partition, offset, timestamp, key, value, headers } = this
-    return { topic, partition, offset, timestamp, key, value, headers: headers.toJSON() }
+    const { id, topic, partition, offset, timestamp, key, value, headers } = this
+    return { id, topic, partition, offset, timestamp, key, value, headers: headers.toJSON() }
   }
 }
 

@@ -64,7 +64,7 @@ export interface MemberSettings {
 
 type Options = SubscribeOptions & Partial<Pick<BatchSubscribeOptions, 'batch'>>
 
-const OPTION_NAMES = new Set<string>([
+const OPTION_NAMES = [
   'group',
   'id',
   'from',
@@ -84,13 +84,12 @@ const OPTION_NAMES = new Set<string>([
   'weight',
   'signal',
   'batch',
-])
+] as const
 
 export function memberSettings(options: Options): MemberSettings {
-  checkOptionNames(options)
+  known('subscribe', options, OPTION_NAMES)
   if (options.id !== undefined) checkName('id', options.id)
   if (options.group !== undefined) checkName('group', options.group)
-  const batch = options.batch
   return {
     id: options.id,
     ack: oneOf('ack', options.ack, ['auto', 'manual'], 'auto'),
@@ -98,17 +97,24 @@ export function memberSettings(options: Options): MemberSettings {
     concurrency: count('concurrency', options.concurrency, 1),
     manualCredit: oneOf('credit', options.credit, ['auto', 'manual'], 'auto') === 'manual',
     weight: positive('weight', options.weight, 1),
-    batch:
-      batch === undefined
-        ? undefined
-        : typeof batch === 'number'
-          ? { records: count('batch', batch, 1), maxWaitMs: 0 }
-          : {
-              records: count('batch.records', batch.records, 1),
-              maxWaitMs: nonNegative('batch.maxWaitMs', batch.maxWaitMs, 0),
-            },
-    signal: options.signal,
+    batch: batchSettings(options.batch),
+    signal: signalOf(options.signal),
   }
+}
+
+function batchSettings(batch: Options['batch']): BatchSettings | undefined {
+  if (batch === undefined) return undefined
+  if (typeof batch === 'number') return { records: count('batch', batch, 1), maxWaitMs: 0 }
+  const { records, maxWaitMs } = known('batch', batch, ['records', 'maxWaitMs'])
+  return {
+    records: count('batch.records', records, 1),
+    maxWaitMs: nonNegative('batch.maxWaitMs', maxWaitMs, 0),
+  }
+}
+
+function signalOf(signal: AbortSignal | undefined): AbortSignal | undefined {
+  if (signal === undefined || typeof signal?.addEventListener === 'function') return signal
+  throw invalid('signal is an AbortSignal: the `signal` of an AbortController')
 }
 
 export function readerSettings(options: Options): ReaderSettings {
@@ -151,11 +157,12 @@ export function readerSettings(options: Options): ReaderSettings {
     checkName('deadLetter', options.deadLetter)
   }
   if (options.from !== undefined) checkFrom(options.from)
+  const maxLag = known('maxLag', options.maxLag, ['records', 'bytes'])
   return {
     from: options.from ?? 'latest',
     overflow,
-    maxLagRecords: count('maxLag.records', options.maxLag?.records, Number.POSITIVE_INFINITY),
-    maxLagBytes: positive('maxLag.bytes', options.maxLag?.bytes, Number.POSITIVE_INFINITY),
+    maxLagRecords: count('maxLag.records', maxLag.records, Number.POSITIVE_INFINITY),
+    maxLagBytes: positive('maxLag.bytes', maxLag.bytes, Number.POSITIVE_INFINITY),
     guarantee,
     order: oneOf('order', options.order, ['partition', 'key', 'none'], whole ? 'partition' : 'key'),
     retry: retrySettings(options.retry),
@@ -171,16 +178,17 @@ function assertAcks(guarantee: Guarantee, { ack, retry, deadLetter }: Options): 
   throw invalid('at-most-once commits before the handler runs: it has no ack, retry or deadLetter')
 }
 
-function retrySettings(retry: SubscribeOptions['retry']): RetrySettings {
-  const delayMs = nonNegative('retry.delayMs', retry?.delayMs, DEFAULT_RETRY_DELAY_MS)
-  const jitter = nonNegative('retry.jitter', retry?.jitter, 0.2)
+function retrySettings(given: SubscribeOptions['retry']): RetrySettings {
+  const retry = known('retry', given, RETRY_PARTS)
+  const delayMs = nonNegative('retry.delayMs', retry.delayMs, DEFAULT_RETRY_DELAY_MS)
+  const jitter = nonNegative('retry.jitter', retry.jitter, 0.2)
   if (jitter > 1) throw invalid(`retry.jitter is a share from 0 to 1, got ${jitter}`)
   return {
-    attempts: count('retry.attempts', retry?.attempts, DEFAULT_RETRY_ATTEMPTS),
+    attempts: count('retry.attempts', retry.attempts, DEFAULT_RETRY_ATTEMPTS),
     delayMs,
     maxDelayMs: nonNegative(
       'retry.maxDelayMs',
-      retry?.maxDelayMs,
+      retry.maxDelayMs,
       Math.max(delayMs, DEFAULT_RETRY_MAX_DELAY_MS),
     ),
     jitter,
@@ -242,46 +250,61 @@ export function checkFrom(from: unknown): void {
     return
   }
   throw invalid(
-    `a position is 'earliest', 'latest', a Date, an offset or { partition: offset }, got ${String(from)}`,
+    `a position is 'earliest', 'latest', a Date, an offset or { partition: offset }; got ${shown(from)}`,
   )
 }
 
 export function checkOffset(offset: unknown): void {
   if (typeof offset !== 'number' || !Number.isInteger(offset)) {
-    throw invalid(`an offset is a whole number, got ${String(offset)}`)
+    throw invalid(`an offset is a whole number; got ${shown(offset)}`)
   }
 }
 
-function checkOptionNames(options: object): void {
-  if (typeof options !== 'object' || options === null) throw invalid('options must be an object')
-  for (const name of Object.keys(options)) {
-    if (!OPTION_NAMES.has(name)) throw invalid(`unknown option "${name}"`)
+/** What was given, if it is an object that says nothing unknown. */
+export function known<T extends object>(
+  what: string,
+  options: T | undefined,
+  names: readonly (keyof T & string)[],
+): Partial<T> {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) {
+    throw invalid(`${what} options are an object; got ${shown(options)}`)
   }
+  for (const name of Object.keys(options)) {
+    if ((names as readonly string[]).includes(name)) continue
+    throw invalid(`unknown ${what} option "${name}"; there are ${names.join(', ')}`)
+  }
+  return options
 }
 
 function oneOf<T extends string>(name: string, value: T | undefined, allowed: readonly T[], otherwise: T): T {
   if (value === undefined) return otherwise
   if (allowed.includes(value)) return value
-  throw invalid(`${name} is one of ${allowed.join(', ')}; got ${String(value)}`)
+  throw invalid(`${name} is one of ${allowed.join(', ')}; got ${shown(value)}`)
 }
 
 /** A whole number from 1 on; Infinity only as the default. */
 export function count(name: string, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise
   if (Number.isSafeInteger(value) && value >= 1) return value
-  throw invalid(`${name} is a whole number from 1 on; got ${String(value)}`)
+  throw invalid(`${name} is a whole number from 1 on; got ${shown(value)}`)
 }
 
 export function positive(name: string, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise
   if (typeof value === 'number' && value > 0) return value
-  throw invalid(`${name} is a number above 0; got ${String(value)}`)
+  throw invalid(`${name} is a number above 0; got ${shown(value)}`)
 }
 
 export function nonNegative(name: string, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise
   if (typeof value === 'number' && value >= 0) return value
-  throw invalid(`${name} is a number from 0 on; got ${String(value)}`)
+  throw invalid(`${name} is a number from 0 on; got ${shown(value)}`)
+}
+
+/** As it would be written: text in quotes, so that '3' and 3 can be told apart. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }
 
 export function invalid(message: string): OdradekError {

@@ -15,7 +15,7 @@ import {
 import type { Retention, TopicChanges, TopicOptions } from '../model/options.ts'
 import type { StandardSchemaV1 } from '../model/standard-schema.ts'
 import { defaultCodec, type ValueCodec } from '../model/value-codec.ts'
-import { count, invalid, positive } from './settings.ts'
+import { count, invalid, known, positive } from './settings.ts'
 
 export interface TopicSettings {
   readonly partitions: number
@@ -60,20 +60,6 @@ export function topicSettings<T>(given: TopicOptions<T>): TopicSettings {
 /** @throws OdradekError INVALID_ARGUMENT for what a topic cannot change once it exists. */
 export function checkChanges(changes: TopicChanges): void {
   known('alterTopic', changes, ['partitions', 'retention'])
-}
-
-/** What was given, if it is an object that says nothing unknown. */
-function known<T extends object>(
-  what: string,
-  options: T | undefined,
-  names: readonly (keyof T & string)[],
-): Partial<T> {
-  if (options === undefined) return {}
-  if (typeof options !== 'object' || options === null) throw invalid(`${what} options are an object`)
-  for (const name of Object.keys(options)) {
-    if (!(names as readonly string[]).includes(name)) throw invalid(`unknown ${what} option "${name}"`)
-  }
-  return options
 }
 
 function schemaOf(schema: unknown): StandardSchemaV1 | null {
@@ -132,10 +118,7 @@ export function assertSameTopic(
   restored: boolean,
 ): void {
   const differs = (what: string): OdradekError =>
-    new OdradekError(
-      'TOPIC_EXISTS',
-      `topic "${name}" exists with other ${what}; match it, or use alterTopic`,
-    )
+    new OdradekError('TOPIC_EXISTS', `topic "${name}" exists with other ${what}; match it, or use alterTopic`)
   if (partitions !== wanted.partitions) throw differs('partitions')
   for (const part of restored ? STORED : COMPARED) {
     if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)

@@ -15,7 +15,7 @@ import type { Position, PublishEntry, Published, PublishOptions } from '../model
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { CoreContext } from './context.ts'
 import { DedupeWindow } from './dedupe.ts'
-import { batchOf, type Draft, makeDraft, sizeOf, validated } from './draft.ts'
+import { batchOf, type Draft, entriesOf, makeDraft, sizeOf, validated } from './draft.ts'
 import { Histogram } from './histogram.ts'
 import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
@@ -189,7 +189,7 @@ export class Topic {
     try {
       const signal = options?.signal
       if (signal?.aborted === true) throw abortedError(signal, 'publishAll')
-      const drafts = [...entries].map((entry) => this.draft(entry.value, entry))
+      const drafts = entriesOf(entries).map((entry) => this.draft(entry.value, entry))
       return this.#publishDrafts(drafts, signal)
     } catch (error) {
       return Promise.reject(error)

@@ -9,7 +9,7 @@ import type { TopicChanges, TopicOptions } from '../model/options.ts'
 import type { ValueCodec } from '../model/value-codec.ts'
 import type { CoreContext, TopicPort } from './context.ts'
 import { Due } from './due-queue.ts'
-import { checkTopicName, collisionKey, DLQ_PREFIX } from './names.ts'
+import { checkTopicName, collisionKey, DLQ_PREFIX, showName } from './names.ts'
 import { Partition } from './partition.ts'
 import { invalid } from './settings.ts'
 import { Topic } from './topic.ts'
@@ -103,7 +103,7 @@ export class Topics implements TopicPort {
     const topic = this.#byName.get(name)
     if (topic !== undefined) return topic
     throw (
-      this.#ended ?? new OdradekError('UNKNOWN_TOPIC', `there is no topic "${String(name)}"; create it first`)
+      this.#ended ?? new OdradekError('UNKNOWN_TOPIC', `there is no topic ${showName(name)}; create it first`)
     )
   }
 

@@ -54,9 +54,17 @@ export function whenRoom<T>(
 
 function refuseWhereAsked(places: readonly Place[], exempt: Reader | null): void {
   for (const { partition, batch } of places) {
-    if (!partition.rejects(batch, exempt)) continue
-    throw new OdradekError('FULL', `${nameOf(partition)} is full and a reader asked to reject`)
+    const reader = partition.rejecter(batch, exempt)
+    if (reader === undefined) continue
+    throw new OdradekError(
+      'FULL',
+      `${nameOf(partition)} is full: reader "${reader.name}" (overflow "reject") still needs its oldest record`,
+    )
   }
+}
+
+function heldBy({ slowest }: Partition): string {
+  return slowest === undefined ? '' : ` (reader "${slowest}" is too far behind)`
 }
 
 export class Waiter extends Due {
@@ -126,13 +134,8 @@ export class Waiter extends Due {
 
   override fire(): void {
     const { what, timeoutMs } = this.#options
-    const where = this.#places.map(({ partition }) => nameOf(partition)).join(', ')
-    this.fail(
-      new OdradekError(
-        'TIMEOUT',
-        `${what}: no room in ${where} for ${timeoutMs} ms; a gating reader is too far behind`,
-      ),
-    )
+    const where = this.#places.map(({ partition }) => `${nameOf(partition)}${heldBy(partition)}`).join(', ')
+    this.fail(new OdradekError('TIMEOUT', `${what}: no room within ${timeoutMs} ms in ${where}`))
   }
 
   readonly #abort = (): void => {

@@ -75,7 +75,8 @@ export function assert(condition: unknown, message: string): asserts condition {
 /** The text of anything thrown, `undefined` included. Never throws, whatever getters it meets. */
 export function messageOf(error: unknown): string {
   try {
-    return String(error instanceof Error ? error.message : error)
+    const { message } = (error ?? {}) as { message?: unknown }
+    return typeof message === 'string' ? message : String(error)
   } catch {
     return 'something that has no text'
   }

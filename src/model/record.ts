@@ -34,10 +34,14 @@ export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
   static from(init: HeadersInit): RecordHeaders {
     if (init instanceof RecordHeaders) return init
     const entries: (readonly [string, HeaderValue])[] = []
-    if (typeof init !== 'object' || init === null) throw badHeader('headers', init)
+    if (typeof init !== 'object' || init === null) {
+      throw badHeaders(`headers are an object, pairs, or those of a record; got ${String(init)}`)
+    }
     if (Symbol.iterator in init) {
       for (const pair of init as Iterable<readonly [string, HeaderValue]>) {
-        if (!Array.isArray(pair) || typeof pair[0] !== 'string') throw badHeader('pair', pair)
+        if (!Array.isArray(pair) || typeof pair[0] !== 'string') {
+          throw badHeaders(`headers as an iterable are pairs [name, value]; got ${typeof pair}`)
+        }
         entries.push([pair[0], checkValue(pair[0], pair[1])])
       }
     } else {
@@ -151,12 +155,9 @@ function asText(value: HeaderValue): string | null {
 function checkValue(name: string, value: unknown): HeaderValue {
   if (value === null || typeof value === 'string') return value
   if (value instanceof Uint8Array) return new Uint8Array(value)
-  throw badHeader(`value of "${name}"`, value)
+  throw badHeaders(`header "${name}" must be a string, bytes or null; got ${typeof value}`)
 }
 
-function badHeader(what: string, got: unknown): OdradekError {
-  return new OdradekError(
-    'INVALID_VALUE',
-    `header ${what} must be a string, bytes or null, got ${got === undefined ? 'undefined' : typeof got}`,
-  )
+function badHeaders(message: string): OdradekError {
+  return new OdradekError('INVALID_VALUE', message)
 }

@@ -92,6 +92,7 @@ describe('a transaction', () => {
     await world.broker.subscribe('a', hands.take, { ...OPEN, id: 'r' })
     await world.broker.publish('a', 'in')
     await world.settle()
+    expect(await codeOf(world.broker.transaction(undefined as never))).toBe('INVALID_ARGUMENT')
     const fault = new Error('no')
     const early = world.broker.transaction((tx) => {
       tx.publish('a', 1)

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createBroker } from '../../src/memory.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
-import { Hands, upTo, World } from '../support/world.ts'
+import { codeThrown, Hands, upTo, World } from '../support/world.ts'
 
 describe('lifecycle events', () => {
   it('come in the order they happened, after the code that caused them, never inside it', async () => {
@@ -93,6 +93,16 @@ describe('lifecycle events', () => {
       'the observer of "topicCreated" failed: observer',
       'the observer of "topicCreated" failed: observer',
     ])
+  })
+
+  it('are known by name: a listener to another one would wait for ever', async () => {
+    const { broker } = new World()
+    const names =
+      'deadLetter, dropped, pressure, drain, stalled, rebalance, error, topicCreated, topicDeleted'
+    const message = `there is no event "deadletter"; there are ${names}`
+    expect(() => broker.on('deadletter' as 'deadLetter', () => {})).toThrow(message)
+    expect(codeThrown(() => broker.once('toString' as 'drain', () => {}))).toBe('INVALID_ARGUMENT')
+    expect(codeThrown(() => broker.on('drain', undefined as never))).toBe('INVALID_ARGUMENT')
   })
 
   it('may be raised by listeners, and by what they do', async () => {

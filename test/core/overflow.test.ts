@@ -79,7 +79,11 @@ describe('overflow "reject"', () => {
   it('answers FULL at once, loses nothing, and accepts again when a record settled', async () => {
     const { topic, hands, publish, drain, counters } = await stuckReader(3, { id: 'a', overflow: 'reject' })
     await publish(1, 3)
-    await expect(topic.publish(3)).rejects.toMatchObject({ code: 'FULL', retriable: true })
+    await expect(topic.publish(3)).rejects.toMatchObject({
+      code: 'FULL',
+      retriable: true,
+      message: expect.stringContaining('reader "a" (overflow "reject")'),
+    })
     expect(await codeOf(topic.publishAll([{ value: 3 }]))).toBe('FULL')
     expect(topic.tryPublish(3)).toBeUndefined()
     hands.last.ack()
@@ -264,6 +268,25 @@ describe('overflow "drop-newest"', () => {
     await world.broker.idle()
     expect(batches).toEqual([upTo(10), upTo(10).map((i) => i + 10), upTo(10).map((i) => i + 20), [30, 31]])
     expect(reader.describe().counters).toMatchObject({ dropped: 8, acked: 32 })
+  })
+
+  it('hands them out in smaller batches than the log had let go of', async () => {
+    const world = new World()
+    const topic = await world.broker.createTopic('t', { retention: { records: 64 } })
+    const batches: unknown[][] = []
+    const reader = await topic.subscribe(
+      (batch) => void batches.push([...batch].map((delivery) => delivery.value)),
+      { id: 'a', overflow: 'drop-newest', batch: 3, credit: 'manual', maxLag: { records: 8 } },
+    )
+    for (const value of upTo(200)) await topic.publish(value)
+    await world.settle()
+    reader.request(1_000)
+    await world.broker.idle()
+    expect(batches).toEqual([
+      [0, 1, 2],
+      [3, 4, 5],
+      [6, 7],
+    ])
   })
 
   it('is no reason for pressure, a wait or a stall', async () => {

@@ -135,9 +135,15 @@ describe('publishAll', () => {
       [{ value: 1, key: 7 }, 'INVALID_ARGUMENT'],
       [{ value: 1, headers: { h: 1 } }, 'INVALID_VALUE'],
       [{ value: 1, id: '' }, 'INVALID_ARGUMENT'],
+      [{ key: 'a value is missing' }, 'INVALID_ARGUMENT'],
+      ['a bare value', 'INVALID_ARGUMENT'],
+      [null, 'INVALID_ARGUMENT'],
     ] as const
     for (const [entry, code] of bad) {
       expect(await codeOf(topic.publishAll([good, entry as unknown as typeof good]))).toBe(code)
+    }
+    for (const none of [good, null, undefined]) {
+      expect(await codeOf(topic.publishAll(none as never))).toBe('INVALID_ARGUMENT')
     }
     const tooMany = upTo(4).map((value) => ({ value, partition: 1 }))
     expect(await codeOf(topic.publishAll([good, ...tooMany]))).toBe('TOO_LARGE')

@@ -44,6 +44,8 @@ describe('publish', () => {
     await expect(topic.publish({})).rejects.toThrow('cannot tell')
     expect(await codeOf(topic.publish(undefined))).toBe('INVALID_VALUE')
     expect(await codeOf(broker.publish('nowhere', 1))).toBe('UNKNOWN_TOPIC')
+    expect(await codeOf(topic.publish({}, 'anna' as never))).toBe('INVALID_ARGUMENT')
+    expect(await codeOf(topic.publish('text', { headers: 'web' as never }))).toBe('INVALID_VALUE')
     await broker.close()
     expect(await codeOf(topic.publish({}))).toBe('CLOSED')
     expect(await codeOf(broker.publish('t', 1))).toBe('CLOSED')
@@ -223,6 +225,8 @@ describe('a handler that publishes', () => {
     })
     await source.publish('traced', { headers: { ...trace, private: 'p' } })
     await source.publish('untraced')
+    await source.publish('other headers', { headers: { private: 'p' } })
+    await source.publish('null', { headers: { traceparent: null } })
     await broker.idle()
     const headers = (await broker.read('target')).map((record) => Object.fromEntries(record.headers))
     expect(headers).toEqual([
@@ -230,6 +234,10 @@ describe('a handler that publishes', () => {
       { ...trace, tracestate: 'mine', other: 'o' },
       {},
       { tracestate: 'mine', other: 'o' },
+      {},
+      { tracestate: 'mine', other: 'o' },
+      { traceparent: null },
+      { traceparent: null, tracestate: 'mine', other: 'o' },
     ])
   })
 

@@ -73,6 +73,7 @@ describe('the envelope of a record', () => {
   it('shows itself, and not our bookkeeping, to JSON and to the console', async () => {
     const d = await delivered('a', { key: 'k', headers: { h: 'v' } })
     const shown = {
+      id: d.id,
       topic: 'orders',
       partition: 0,
       offset: 0,

@@ -126,8 +126,31 @@ describe('the settings of a member', () => {
     ['batch', { batch: 0 }],
     ['batch.records', { batch: { records: 0 } }],
     ['batch.maxWaitMs', { batch: { records: 1, maxWaitMs: -1 } }],
+    ['an unknown part of batch', { batch: { records: 1, waitMs: 5 } }],
+    ['batch: true', { batch: true }],
+    ['a controller instead of its signal', { signal: new AbortController() }],
+    ['signal: null', { signal: null }],
   ])('are refused where they make no sense: %s', (_, options) => {
     expect(codeThrown(() => memberSettings(options as Options))).toBe('INVALID_ARGUMENT')
+  })
+
+  it.each<[object, string]>([
+    [
+      { retry: { attempt: 3 } },
+      'unknown retry option "attempt"; there are attempts, delayMs, maxDelayMs, jitter',
+    ],
+    [{ retry: 3 }, 'retry options are an object; got 3'],
+    [
+      { id: 'a', overflow: 'block' },
+      'overflow is one of wait, reject, drop-oldest, drop-newest; got "block"',
+    ],
+    [{ graceMs: '5' }, 'graceMs is a number from 0 on; got "5"'],
+    [
+      { from: '2026-01-01' },
+      "a position is 'earliest', 'latest', a Date, an offset or { partition: offset }; got \"2026-01-01\"",
+    ],
+  ])('are refused with what was written and what there is: %j', (options, message) => {
+    expect(() => readerSettings(options as Options)).toThrow(message)
   })
 })
 

@@ -124,7 +124,11 @@ describe('publishers that wait for room', () => {
     await world.clock.advance(29_999)
     expect(partition()?.waiting).toBe(1)
     await world.clock.advance(1)
-    expect(await waiting).toMatchObject({ code: 'TIMEOUT', retriable: true })
+    expect(await waiting).toMatchObject({
+      code: 'TIMEOUT',
+      retriable: true,
+      message: 'publish: no room within 30000 ms in "t" partition 0 (reader "slow" is too far behind)',
+    })
     await settle(1)
     expect(partition()).toMatchObject({ end: 1, waiting: 0 })
   })

@@ -73,14 +73,14 @@ describe('headers', () => {
   })
 
   it.each([
-    ['a number as value', { a: 1 }, /value of "a" must be .* got number/],
-    ['a list with undefined', { a: ['1', undefined] }, /value of "a" must be .* got undefined/],
-    ['an object as value', { a: {} }, /value of "a"/],
-    ['null', null, /headers must be .* got object/],
-    ['a text', 'a=1', /headers must be .* got string/],
-    ['a list of texts', ['a'], /pair must be .* got string/],
-    ['a pair with a number as name', [[1, '1']], /pair/],
-    ['a pair without a value', [['a']], /value of "a" must be .* got undefined/],
+    ['a number as value', { a: 1 }, /header "a" must be .* got number/],
+    ['a list with undefined', { a: ['1', undefined] }, /header "a" must be .* got undefined/],
+    ['an object as value', { a: {} }, /header "a"/],
+    ['null', null, /headers are .* got null/],
+    ['a text', 'a=1', /headers are .* got a=1/],
+    ['a list of texts', ['a'], /pairs .* got string/],
+    ['a pair with a number as name', [[1, '1']], /pairs/],
+    ['a pair without a value', [['a']], /header "a" must be .* got undefined/],
   ])('refuse %s', (_, init, reason) => {
     const make = () => RecordHeaders.from(init as unknown as HeadersInit)
     expect(make).toThrow(OdradekError)
