@@ -142,6 +142,19 @@ describe('"pressure" and "drain"', () => {
     expect(world.raised('drain')).toEqual([{ topic: 't', pressure: 0.5 }])
   })
 
+  it('are raised once while several partitions are above the mark', async () => {
+    const { hands, publish, signals, world } = await held({ records: 10 }, {}, 2)
+    await publish(8, 0)
+    await publish(8, 1)
+    expect(signals()).toEqual([1, 0])
+    for (const partition of [0, 1]) {
+      expect(signals()).toEqual([1, 0])
+      for (const each of hands.deliveries.filter((d) => d.partition === partition).slice(0, 3)) each.ack()
+      await world.settle()
+    }
+    expect(signals()).toEqual([1, 1])
+  })
+
   it('are raised when a reader comes, goes, or is moved back', async () => {
     const { world, topic, publish, settle, signals, reader } = await held({ records: 10 })
     await publish(9)

@@ -99,9 +99,11 @@ describe('createTopic', () => {
     const { engine, open } = slowEngine(clock)
     const broker = new Broker(engine, { clock })
     const created = codeOf(broker.createTopic('orders'))
-    await broker.close()
+    const closed = broker.close()
+    await clock.settle()
     open()
     expect(await created).toBe('CLOSED')
+    await closed
     expect(broker.listTopics()).toEqual([])
     expect(await codeOf(broker.createTopic('late'))).toBe('CLOSED')
   })
