@@ -244,7 +244,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     starts: Starts,
     pattern: string | undefined,
   ): Subscription {
-    const id = settings.id ?? (reader.kind === 'broadcast' ? reader.name : `member-${++this.#names}`)
+    const id = settings.id ?? (reader.kind === 'broadcast' ? reader.name : this.#freeId(reader))
     const member = new Member(reader, id, settings, handler.call, handler.isObject)
     for (const topic of topics) {
       member.topics.add(topic.id)
@@ -260,6 +260,14 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     const subscription = new Subscription(reader, member, this, () => this.#subscriptions.delete(member))
     this.#subscriptions.set(member, subscription)
     return subscription
+  }
+
+  /** A name for a member that brings none, and that no other brought. */
+  #freeId(reader: Reader): string {
+    for (;;) {
+      const id = `member-${++this.#names}`
+      if (reader.members.every((member) => member.id !== id)) return id
+    }
   }
 
   /** A new reader starts where it asked to, one that is stored goes on. */
@@ -325,10 +333,11 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   async forget(reader: Reader, member: Member): Promise<void> {
-    this.#part(reader, member)
+    const stays = reader.members.includes(member)
+    if (stays) this.#part(reader, member)
     if (reader.members.length > 0) return
     if (reader.kind === 'broadcast') await this.#forget(reader)
-    else this.#expireLater(reader)
+    else if (stays) this.#expireLater(reader)
   }
 
   #part(reader: Reader, member: Member): void {

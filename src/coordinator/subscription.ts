@@ -2,7 +2,7 @@
 import type { Cursor } from '../core/cursor.ts'
 import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
-import { invalid } from '../core/settings.ts'
+import { checkOffset, invalid } from '../core/settings.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
@@ -93,10 +93,12 @@ export class Subscription implements AsyncDisposable {
    * @throws OdradekError INVALID_ARGUMENT for a topic or partition it does not read.
    */
   async waitFor(position: Position & { topic?: string }, options?: { signal?: AbortSignal }): Promise<void> {
-    await this.#cursorAt(position).waitFor(position.offset + 1, options?.signal)
+    const { topic, partition, offset } = position
+    checkOffset(offset)
+    await this.#cursorAt(topic, partition).waitFor(offset + 1, options?.signal)
   }
 
-  #cursorAt({ topic, partition }: Position & { topic?: string }): Cursor {
+  #cursorAt(topic: string | undefined, partition: number): Cursor {
     const found = this.#reader.topics.filter((each) => topic === undefined || each.name === topic)
     const [only] = found
     if (only === undefined || found.length > 1) {
@@ -104,9 +106,7 @@ export class Subscription implements AsyncDisposable {
         `name one of the topics it reads: ${this.#reader.topics.map((each) => each.name).join(', ')}`,
       )
     }
-    const cursor = this.#reader.cursorsOf(only.id)[partition]
-    if (cursor === undefined) throw invalid(`"${only.name}" has no partition ${partition}`)
-    return cursor
+    return this.#reader.cursorsOf(only.id)[only.partitionAt(partition).index] as Cursor
   }
 
   describe(): ReaderDescription & { readonly member: MemberDescription } {
@@ -138,9 +138,10 @@ export class Subscription implements AsyncDisposable {
     }
   }
 
-  /** Ends at once and forgets the reader's place. What is in flight is fenced. */
+  /** Ends at once and forgets the reader's place. What is in flight is fenced. A close that is under way goes first. */
   unsubscribe(): Promise<void> {
-    this.#closing ??= this.#unsubscribe()
+    this.#closing =
+      this.#closing?.then(() => this.#host.forget(this.#reader, this.#member)) ?? this.#unsubscribe()
     return this.#closing
   }
 

@@ -50,8 +50,8 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
   }
 
   nack(options?: NackOptions): number {
-    const reason = options?.reason ?? 'nacked'
-    return this.#each((record) => record.cursor.reader.settle.conclude(record, reason, options?.delayMs))
+    const { reason = 'nacked', delayMs } = options ?? {}
+    return this.#each((record) => record.cursor.reader.settle.conclude(record, reason, delayMs))
   }
 
   #each(settle: (record: DeliveryRecord) => boolean): number {
@@ -64,17 +64,20 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
 
   /** The handler threw: a BatchError says how far it came. */
   failed(error: unknown): void {
-    if (!(error instanceof BatchError) || this.deliveries[error.index] === undefined) {
+    const index = error instanceof BatchError ? error.index : -1
+    if (!Number.isInteger(index) || index < 0 || index >= this.length) {
       this.nack({ reason: messageOf(error) })
       return
     }
+    // Before the first record settles: what an error says of itself is its maker's code.
+    const reason = messageOf((error as BatchError).cause ?? error)
     const records = this.deliveries as readonly DeliveryRecord[]
     for (let i = 0; i < records.length; i++) {
       const record = records[i] as DeliveryRecord
       if (record.state !== IN_FLIGHT) continue
       const { settle } = record.cursor.reader
-      if (i < error.index) settle.conclude(record)
-      else if (i === error.index) settle.conclude(record, messageOf(error.cause ?? error))
+      if (i < index) settle.conclude(record)
+      else if (i === index) settle.conclude(record, reason)
       else {
         settle.release(record)
         this.recordSettled()

@@ -5,6 +5,7 @@ interface CommitWait {
   readonly offset: number
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
+  readonly unlisten: () => void
 }
 
 export class CommitWaits {
@@ -27,11 +28,9 @@ export class CommitWaits {
       }
       const wait: CommitWait = {
         offset,
-        resolve: () => {
-          signal?.removeEventListener('abort', abort)
-          resolve()
-        },
+        resolve,
         reject,
+        unlisten: () => signal?.removeEventListener('abort', abort),
       }
       this.#waits.push(wait)
       signal?.addEventListener('abort', abort, { once: true })
@@ -40,12 +39,25 @@ export class CommitWaits {
 
   /** Everything below `position` is settled. */
   serve(position: number): void {
-    for (const wait of this.#waits) if (wait.offset <= position) wait.resolve()
-    this.#waits = this.#waits.filter((wait) => wait.offset > position)
+    this.#end(
+      (wait) => wait.offset <= position,
+      (wait) => wait.resolve(),
+    )
   }
 
   fail(error: OdradekError): void {
-    for (const wait of this.#waits) wait.reject(error)
-    this.#waits = []
+    this.#end(
+      () => true,
+      (wait) => wait.reject(error),
+    )
+  }
+
+  #end(isOver: (wait: CommitWait) => boolean, how: (wait: CommitWait) => void): void {
+    const over = this.#waits.filter(isOver)
+    this.#waits = this.#waits.filter((wait) => !isOver(wait))
+    for (const wait of over) {
+      wait.unlisten()
+      how(wait)
+    }
   }
 }

@@ -214,6 +214,8 @@ export class Member {
   /** The handler of an unsettled record returned. Manual acks leave a success open. */
   returned(record: DeliveryRecord, failed: boolean, outcome: unknown): void {
     const failure = this.#failure(failed, outcome)
+    // To ask an error for its text is to call its maker, who may have settled the record meanwhile.
+    if (record.state !== IN_FLIGHT) return
     if (failure !== undefined || this.#autoAck) this.reader.settle.conclude(record, failure)
   }
 

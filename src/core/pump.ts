@@ -94,6 +94,7 @@ export class Pump {
   /** The cursor is closed; a queued run finds that out. */
   stop(): void {
     this.linger.cancel()
+    this.unpark()
     if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
     if (this.#status !== RUNNING && this.#status !== QUEUED) this.#status = BLOCKED
   }
@@ -197,7 +198,7 @@ export class Pump {
     const cursor = this.#cursor
     const { stamp } = cursor
     const member = cursor.reader.memberFor(cursor, record)
-    if (cursor.stamp !== stamp) return RUNNING
+    if (cursor.stamp !== stamp || record.state !== READY) return RUNNING
     if (member === 'none') return this.#noMember()
     if (member !== 'hold' && member.settings.batch !== undefined) return this.#giveBatch(member)
     if (!cursor.byPartition) cursor.ready.shift()

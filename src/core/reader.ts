@@ -223,7 +223,9 @@ export class Reader {
   /** The member at which the record expired, while there is another one to try. */
   #avoided(members: readonly Member[], record: DeliveryRecord): Member | null {
     const avoid = record.extra?.avoid ?? null
-    return avoid !== null && members.some((member) => member !== avoid && member.limit > 0) ? avoid : null
+    return avoid !== null && members.some((each) => each !== avoid && each.limit > 0 && each.credit > 0)
+      ? avoid
+      : null
   }
 
   #selected(record: DeliveryRecord, free: Member[], all: readonly Member[]): Member | 'hold' {

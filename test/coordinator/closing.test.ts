@@ -58,3 +58,32 @@ it('a broker that is closed is idle', async () => {
   await settle()
   await broker.idle()
 })
+
+describe('an unsubscribe that meets a close under way, or done', () => {
+  it.each(['under way', 'done'])('forgets the place all the same (%s)', async (when) => {
+    const { broker } = new World()
+    await broker.createTopic('orders')
+    const subscription = await broker.subscribe('orders', () => {}, { id: 'alice' })
+    const closing = subscription.close()
+    if (when === 'done') await closing
+    await subscription.unsubscribe()
+    await broker.publish('orders', 1)
+    const seen: unknown[] = []
+    await broker.subscribe('orders', (d) => seen.push(d.value), { id: 'alice' })
+    await broker.idle()
+    expect(seen).toEqual([])
+  })
+
+  it('leaves alone who took the name since', async () => {
+    const { broker } = new World()
+    await broker.createTopic('orders')
+    const before = await broker.subscribe('orders', () => {}, { id: 'alice' })
+    await before.close()
+    const seen: unknown[] = []
+    await broker.subscribe('orders', (d) => void seen.push(d.value), { id: 'alice' })
+    await before.unsubscribe()
+    await broker.publish('orders', 1)
+    await broker.idle()
+    expect(seen).toEqual([1])
+  })
+})

@@ -126,6 +126,15 @@ describe('a consumer group', () => {
     expect(owners()).not.toContain(null)
   })
 
+  it('gives a member without an id one that nobody chose', async () => {
+    const { topic, broker, owners } = await withTopic(3)
+    await topic.subscribe(() => {}, { id: 'member-1', group, assignment: 'range' })
+    await topic.subscribe(() => {}, { group })
+    await topic.subscribe(() => {}, { group })
+    expect(new Set(broker.describeGroup(group).members.map(({ id }) => id)).size).toBe(3)
+    expect(new Set(owners()).size).toBe(3)
+  })
+
   it('gives partitions of a deleted topic to nobody and ends who read only that', async () => {
     const { broker, topic } = await withTopic(2)
     const subscription = await topic.subscribe(() => {}, { id: 'a', group, assignment: 'range' })

@@ -258,9 +258,14 @@ describe('waitFor', () => {
     expect(await codeOf(subscription.waitFor({ topic: 'b', partition: 0, offset: 0 }))).toBe(
       'INVALID_ARGUMENT',
     )
-    expect(await codeOf(subscription.waitFor({ topic: 'a.x', partition: 1, offset: 0 }))).toBe(
-      'INVALID_ARGUMENT',
-    )
+    for (const partition of [1, -1, 0.5, 'length' as unknown as number]) {
+      const position = { topic: 'a.x', partition, offset: 0 }
+      expect(await codeOf(subscription.waitFor(position))).toBe('INVALID_ARGUMENT')
+    }
+    for (const offset of [Number.NaN, 0.5, undefined as unknown as number]) {
+      const position = { topic: 'a.x', partition: 0, offset }
+      expect(await codeOf(subscription.waitFor(position))).toBe('INVALID_ARGUMENT')
+    }
   })
 })
 
