@@ -359,16 +359,18 @@ describe('a handler that publishes', () => {
       { id: 'loop' },
     )
     await topic.publish(0)
-    const lateMs: number[] = []
+    const usedMs: number[] = []
     for (let i = 0; i < 10; i++) {
-      const from = performance.now()
+      const from = process.cpuUsage()
       await new Promise((resolve) => setTimeout(resolve, 10))
-      lateMs.push(performance.now() - from - 10)
+      const { user, system } = process.cpuUsage(from)
+      usedMs.push((user + system) / 1000)
     }
     await broker.close({ drainMs: 0 })
     expect(handled).toBeGreaterThan(1_000)
-    // On a real clock: the machine may take the processor away, so the median is held to the promise.
-    expect(lateMs.sort((a, b) => a - b)[5]).toBeLessThan(25)
+    // Time on the processor, which the loop keeps busy: what others take from it on a busy machine is not ours.
+    // The median, since collections of garbage run on other threads besides.
+    expect(usedMs.sort((a, b) => a - b)[5]).toBeLessThan(10 + 25)
   })
 
   it('lets the event loop turn for those who publish in a loop outside, with and without readers', async () => {

@@ -262,8 +262,14 @@ describe('what is retained', () => {
       `local ${batch}`,
     ])
     expect(await kept(world, 't')).toEqual(expected)
-    expect((await world.broker.read('t', 0, 2, 8)).map((record) => record.value)).toEqual(
-      expected.slice(2, 8),
-    )
+    for (const [from, to] of [
+      [2, 8],
+      [0, 1],
+      [1, 3],
+      [6, 7],
+    ] as const) {
+      const values = (await world.broker.read('t', 0, from, to)).map((record) => record.value)
+      expect(values).toEqual(expected.slice(from, to))
+    }
   })
 })
