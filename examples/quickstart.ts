@@ -58,12 +58,14 @@ function describe({ id, customer, amount }: Order): string {
 async function* readOrders(source: string): AsyncGenerator<Order> {
   const input = source === '-' ? process.stdin : createReadStream(source)
   let number = 0
-  // An error of the file surfaces here, not in the iteration of its lines.
-  const failed = new Promise<never>((_, reject) => input.once('error', reject))
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()
-  for (;;) {
-    const { done, value: line } = await Promise.race([lines.next(), failed])
-    if (done === true) return
+  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+  // An error of the file ends the iteration of its lines, but does not surface there.
+  let failure: Error | undefined
+  input.once('error', (error: Error) => {
+    failure = error
+    lines.close()
+  })
+  for await (const line of lines) {
     number++
     if (line.trim() === '') continue
     const order = parse(line)
@@ -76,6 +78,7 @@ async function* readOrders(source: string): AsyncGenerator<Order> {
     )
     process.exitCode = 1
   }
+  if (failure !== undefined) throw failure
 }
 
 function parse(line: string): Order | undefined {
@@ -145,7 +148,7 @@ async function main(source: string): Promise<void> {
 function bill(seen: Seen): (delivery: Delivery<Order>) => void {
   return (d) => {
     const { amount } = d.value
-    if (!(typeof amount === 'number' && amount > 0)) throw new Error(`bad amount: ${String(amount)}`)
+    if (!(typeof amount === 'number' && amount > 0)) throw new Error(`bad amount: ${JSON.stringify(amount)}`)
     seen.show(d)
   }
 }
