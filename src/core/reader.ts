@@ -211,13 +211,23 @@ export class Reader {
     const single = cursor.only
     if (single !== null) return single.free ? single : 'none'
     if (this.assigned) return 'none'
-    const { members } = cursor
-    const avoid = this.#avoided(members, record)
-    const free = this.#free
-    free.length = 0
-    for (const member of members) if (member.free && member !== avoid) free.push(member)
+    const avoid = this.#avoided(cursor.members, record)
+    const all = avoid === null ? cursor.members : cursor.members.filter((each) => each !== avoid)
+    const free = this.#freeOf(all)
     if (free.length === 0) return avoid === null ? 'none' : 'hold'
-    return this.#selected(record, free, avoid === null ? members : members.filter((each) => each !== avoid))
+    return this.#selected(record, free, all)
+  }
+
+  /** Those with room. Nothing is copied, nor an array cut, as long as all have some, as those of synchronous handlers do. */
+  #freeOf(all: readonly Member[]): readonly Member[] {
+    let count = 0
+    for (const member of all) if (member.free) count++
+    if (count === all.length) return all
+    const free = this.#free
+    count = 0
+    for (const member of all) if (member.free) free[count++] = member
+    if (free.length > count) free.length = count
+    return free
   }
 
   /** The member at which the record expired, while there is another one to try. */
@@ -228,14 +238,13 @@ export class Reader {
       : null
   }
 
-  #selected(record: DeliveryRecord, free: Member[], all: readonly Member[]): Member | 'hold' {
+  #selected(record: DeliveryRecord, free: readonly Member[], all: readonly Member[]): Member | 'hold' {
     this.#state.all = all
     this.#state.attempt = record.attempt
     try {
       const chosen = this.#strategy.select(record as LogRecord, free, this.#state)
       if (chosen === 'hold') return 'hold'
-      const member = all.find((each) => each === chosen)
-      if (member !== undefined) return member.free ? member : 'hold'
+      for (const member of all) if (member === chosen) return member.free ? member : 'hold'
       throw new OdradekError(
         'INVALID_ARGUMENT',
         `the strategy of "${this.name}" chose somebody who is no member`,

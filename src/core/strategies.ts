@@ -44,9 +44,9 @@ class Turn {
 
   /** The next of `members` after the last one chosen, of those with at most `maxInFlight` in hand. */
   next(members: Members, all: Members, maxInFlight: number): MemberView {
-    const start = this.#lastPlace(all) + 1
+    let index = this.#lastPlace(all)
     for (let step = 0; step < all.length; step++) {
-      const index = (start + step) % all.length
+      index = index + 1 < all.length ? index + 1 : 0
       const member = all[index] as MemberView
       if (member.inFlight > maxInFlight) continue
       if (members.length < all.length && !members.includes(member)) continue
