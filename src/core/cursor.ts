@@ -38,8 +38,6 @@ export class Cursor {
   dirty: boolean = false
   /** Whether it holds the log against eviction; the partition's to set. */
   holds: boolean = false
-  /** Place in the partition's list of idle cursors, −1 when not on it. */
-  idleIndex: number = -1
   /** Members of the reader that read this topic. */
   members: readonly Member[] = []
   /** The one member its records go to; null where several share, or nobody is there. */
@@ -103,7 +101,9 @@ export class Cursor {
 
   /** A settled record leaves the window; what it held back may go on. */
   leave(record: DeliveryRecord): void {
+    const before = this.window.committed
     this.#leave(record, record.offset)
+    if (this.window.committed !== before) this.moved()
     this.pump.unblock()
   }
 
@@ -117,7 +117,10 @@ export class Cursor {
     else if (!this.dirty) this.reader.ctx.commits.changed(this)
   }
 
-  /** `Settle.ack` for the pump: a record that settled within the call of its handler, at-least-once. */
+  /**
+   * `Settle.ack` for the pump: a record that settled within the call of its handler, at-least-once. That the cursor moved
+   * is said once, when the pump comes to rest.
+   */
   ackNow(record: DeliveryRecord, offset: number): void {
     record.state = SETTLED
     this.inFlight--

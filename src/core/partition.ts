@@ -10,15 +10,17 @@
  * Concurrency: everything here runs to completion on one thread; `append` and `appendOne` are the
  * critical section of a publish and call no user code.
  */
-import type { Appended, PartitionLog, Refusal } from '../log/contract.ts'
+import type { Appended, PartitionLog, Refusal, RoomMode } from '../log/contract.ts'
 import { NO_ROOM } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
+import type { Clock } from '../model/clock.ts'
 import type { OdradekError } from '../model/errors.ts'
 import { DRAIN_AT, PRESSURE_AT } from '../model/limits.ts'
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { PartitionDescription } from '../model/views.ts'
 import type { CoreContext } from './context.ts'
 import type { Cursor } from './cursor.ts'
+import { IdlePumps } from './idle-pumps.ts'
 import { Line } from './line.ts'
 import type { Reader } from './reader.ts'
 import type { Topic } from './topic.ts'
@@ -39,9 +41,10 @@ export class Partition {
   readonly line: Line
   /** Somebody waits for room or for relief: settles of holders matter at once. */
   pressed: boolean = false
-  /** Cursors that wait at the end of the log. */
-  idle: Cursor[] = []
+  /** Who waits at the end of the log. */
+  readonly idle: IdlePumps = new IdlePumps()
   readonly #ctx: CoreContext
+  readonly #clock: Clock
   readonly #cursors = new Set<Cursor>()
   readonly #holders = new Set<Cursor>()
   readonly #unlisten: () => void
@@ -63,6 +66,7 @@ export class Partition {
     this.index = index
     this.log = log
     this.#ctx = ctx
+    this.#clock = ctx.clock
     this.line = new Line(this, ctx)
     this.#unlisten = log.onAdvance(() => this.wake())
     this.wake()
@@ -79,14 +83,7 @@ export class Partition {
   /** The dispatcher's turn: cursors at the end may go on, stuck ones learn what they missed. */
   wakeCursors(): void {
     this.#queued = false
-    const woken = this.idle
-    if (woken.length > 0) {
-      this.idle = []
-      for (const cursor of woken) {
-        cursor.idleIndex = -1
-        cursor.pump.wake()
-      }
-    }
+    this.idle.wakeAll()
     const { start } = this.log.marks
     if (start !== this.#sweptStart || this.topic.hasLagPolicies) {
       this.#sweptStart = start
@@ -95,28 +92,11 @@ export class Partition {
     if (this.line.length > 0) this.#relieveSoon()
   }
 
-  rest(cursor: Cursor): void {
-    cursor.idleIndex = this.idle.length
-    this.idle.push(cursor)
-  }
-
-  unidle(cursor: Cursor): void {
-    const at = cursor.idleIndex
-    if (at < 0) return
-    cursor.idleIndex = -1
-    const last = this.idle.pop() as Cursor
-    if (last !== cursor) {
-      this.idle[at] = last
-      last.idleIndex = at
-    }
-  }
-
   add(cursor: Cursor): void {
     this.#cursors.add(cursor)
   }
 
   remove(cursor: Cursor): void {
-    this.unidle(cursor)
     this.#cursors.delete(cursor)
     this.setHolds(cursor, false)
   }
@@ -128,7 +108,14 @@ export class Partition {
     cursor.holds = on
     if (on) this.#holders.add(cursor)
     else this.#holders.delete(cursor)
-    this.holdersChanged()
+    if (this.pressed || !this.#isOneOfMany(cursor)) this.holdersChanged()
+  }
+
+  /** Who needs no more than another of its kind changes nothing for anybody: 10,000 that come do not look at each other. */
+  #isOneOfMany(cursor: Cursor): boolean {
+    const holder = this.#gateHolder
+    if (holder === null || holder === cursor || cursor.holdFrom < this.#gate) return false
+    return holder.reader.settings.overflow === cursor.reader.settings.overflow
   }
 
   /** A holder came, went, or moved back, or what is retained changed. */
@@ -205,15 +192,28 @@ export class Partition {
     sizeBytes: number,
     exempt: Reader | null,
   ): number {
-    const now = this.#ctx.clock.now()
-    let offset = this.log.tryAppendOne(value, key, headers, now, sizeBytes)
-    if (offset === NO_ROOM) {
-      if (this.#makesRoom(1, sizeBytes)) offset = this.log.tryAppendOne(value, key, headers, now, sizeBytes)
-      else if (this.#roomFor(exempt, 1, sizeBytes)) {
-        offset = this.log.tryAppendOne(value, key, headers, now, sizeBytes, 'exempt')
-      }
-      if (offset === NO_ROOM) return NO_ROOM
+    const now = this.#clock.now()
+    const offset = this.log.tryAppendOne(value, key, headers, now, sizeBytes)
+    if (offset < 0)
+      return offset === NO_ROOM ? this.#appendOneAfterAll(value, key, headers, sizeBytes, exempt) : offset
+    if (offset >= this.#pressureFrom || sizeBytes > this.#largeBytes) this.#checkPressure(offset + 1)
+    return offset
+  }
+
+  /** There seemed to be no room. Apart, since what is short is inlined by its caller. */
+  #appendOneAfterAll(
+    value: unknown,
+    key: Key | null,
+    headers: RecordHeaders | null,
+    sizeBytes: number,
+    exempt: Reader | null,
+  ): number {
+    let mode: RoomMode = 'gated'
+    if (!this.#makesRoom(1, sizeBytes)) {
+      if (!this.#roomFor(exempt, 1, sizeBytes)) return NO_ROOM
+      mode = 'exempt'
     }
+    const offset = this.log.tryAppendOne(value, key, headers, this.#clock.now(), sizeBytes, mode)
     if (offset >= this.#pressureFrom || sizeBytes > this.#largeBytes) this.#checkPressure(offset + 1)
     return offset
   }

@@ -17,6 +17,8 @@ import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
 import { DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
 import { screen } from './screen.ts'
 
@@ -38,9 +40,16 @@ const NO_COLUMNS = slice.columns
 export class Pump {
   readonly linger: BatchLinger
   readonly #cursor: Cursor
+  readonly #dispatcher: Dispatcher
+  readonly #idle: IdlePumps
+  /** Its neighbours among the idle. */
+  idleBefore: Pump | null = null
+  idleAfter: Pump | null = null
   #status = BLOCKED
   /** Records handed out by this run. */
   #handed = 0
+  /** The cursor's position when this run began. */
+  #from = 0
   /** What is left of the last peek, for `follow`: rows that nobody else can have taken while `stamp` is the same. */
   #columns = NO_COLUMNS
   #row = 0
@@ -50,6 +59,8 @@ export class Pump {
 
   constructor(cursor: Cursor) {
     this.#cursor = cursor
+    this.#dispatcher = cursor.reader.ctx.dispatcher
+    this.#idle = cursor.partition.idle
     this.linger = new BatchLinger(cursor)
   }
 
@@ -62,8 +73,9 @@ export class Pump {
   /** Asks the dispatcher for a turn, from whatever state. */
   wake(): void {
     if (this.#status === QUEUED) return
+    if (this.#status === IDLE) this.#idle.remove(this)
     this.#status = QUEUED
-    this.#cursor.reader.ctx.dispatcher.enqueue(this)
+    this.#dispatcher.enqueue(this)
   }
 
   /** A settle of its own, or another owner: it may go on if that is what it waited for. */
@@ -73,9 +85,7 @@ export class Pump {
 
   /** Goes on if it rests at the end of the log, or for something of its own. */
   wakeFromIdle(): void {
-    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
-    else if (this.#status !== BLOCKED) return
-    this.wake()
+    if (this.#status === IDLE || this.#status === BLOCKED) this.wake()
   }
 
   /** Leaves the queue for a member's room. */
@@ -87,7 +97,6 @@ export class Pump {
 
   /** The cursor was moved. */
   startOver(): void {
-    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
     if (this.#status !== RUNNING && this.#status !== PARKED) this.wake()
   }
 
@@ -95,7 +104,7 @@ export class Pump {
   stop(): void {
     this.linger.cancel()
     this.unpark()
-    if (this.#status === IDLE) this.#cursor.partition.unidle(this.#cursor)
+    if (this.#status === IDLE) this.#idle.remove(this)
     if (this.#status !== RUNNING && this.#status !== QUEUED) this.#status = BLOCKED
   }
 
@@ -103,8 +112,7 @@ export class Pump {
 
   /** Hands out at most `budget` records; how many it did. */
   run(budget: number): number {
-    this.#status = RUNNING
-    this.#handed = 0
+    this.#begin()
     let stop = RUNNING
     while (stop === RUNNING && this.#handed < budget) {
       if (this.#cursor.closed) stop = BLOCKED
@@ -131,7 +139,7 @@ export class Pump {
       window.next === this.#columns.offsetAt(this.#row) &&
       window.next >= cursor.log.marks.start &&
       reader.isNext(this, member) &&
-      reader.ctx.dispatcher.goesOnInReaction
+      this.#dispatcher.goesOnInReaction
     )
   }
 
@@ -140,15 +148,14 @@ export class Pump {
     const cursor = this.#cursor
     const { stamp, window } = cursor
     if (this.#status === PARKED) cursor.reader.nextParked(member)
-    this.#status = RUNNING
-    this.#handed = 0
+    this.#begin()
     cursor.ackNow(record, record.offset)
     let stop = RUNNING
     if (cursor.stamp === stamp && cursor.ready.length === 0) {
       stop = this.#handTo(member, this.#columns, this.#row, this.#end, this.#next)
       const ordered = cursor.byPartition && cursor.stamp === stamp
       if (stop === RUNNING && ordered && window.head()?.state === IN_FLIGHT) stop = BLOCKED
-      cursor.reader.ctx.dispatcher.handedOut(this.#handed)
+      this.#dispatcher.handedOut(this.#handed)
     }
     this.#rest(stop)
   }
@@ -161,16 +168,22 @@ export class Pump {
     this.#stamp = this.#cursor.stamp
   }
 
+  #begin(): void {
+    this.#status = RUNNING
+    this.#handed = 0
+    this.#from = this.#cursor.position
+  }
+
   #rest(stop: number): void {
     const cursor = this.#cursor
-    const { reader, partition } = cursor
-    if (cursor.holds && partition.pressed) partition.holderMoved(cursor)
+    const { reader } = cursor
     if (stop === RUNNING) this.wake()
     else this.#status = stop
     if (stop === IDLE) {
-      partition.rest(cursor)
+      this.#idle.add(this)
       cursor.dropLogged = false
     } else if (stop === PARKED) reader.park(cursor)
+    if (cursor.position !== this.#from) cursor.moved()
     if (stop !== PARKED && reader.hasParked) reader.memberFreed(cursor.owner ?? undefined)
   }
 
