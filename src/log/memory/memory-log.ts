@@ -45,6 +45,8 @@ import { CONTROL, type Slab } from './slab.ts'
 /** Producers that appended nothing for a day are forgotten, as in Kafka. */
 const PRODUCER_EXPIRY_MS = 86_400_000
 
+const nobody = (): void => {}
+
 export class MemoryLog implements PartitionLog {
   readonly topicId: string
   readonly partition: number
@@ -62,6 +64,8 @@ export class MemoryLog implements PartitionLog {
   #stamped = 0
   #closed = false
   #wakes: readonly (() => void)[] = []
+  /** Calls all of `#wakes`: the only one itself as a rule, which saves a loop per record. */
+  #wake: () => void = nobody
 
   constructor(spec: LogSpec, context: EngineContext) {
     this.topicId = spec.topicId
@@ -114,16 +118,21 @@ export class MemoryLog implements PartitionLog {
   ): number {
     const retained = this.#retained
     if (!retained.takes(sizeBytes)) {
-      if (this.#closed) return LOG_CLOSED
-      const start = retained.room(1, sizeBytes, mode)
-      if (start === NO_ROOM) return NO_ROOM
-      retained.evictTo(start)
+      const refusal = this.#makeRoomForOne(sizeBytes, mode)
+      if (refusal < 0) return refusal
     }
     if (timestamp > this.#stamped) this.#stamped = timestamp
     const offset = this.marks.end
     retained.push(value, key, headers, this.#stamped, sizeBytes)
     this.#advance(offset + 1)
     return offset
+  }
+
+  #makeRoomForOne(sizeBytes: number, mode: RoomMode): number {
+    if (this.#closed) return LOG_CLOSED
+    const start = this.#retained.room(1, sizeBytes, mode)
+    if (start !== NO_ROOM) this.#retained.evictTo(start)
+    return start
   }
 
   tryAppend(batch: Batch, mode: RoomMode = 'gated'): Appended | Refusal {
@@ -273,15 +282,19 @@ export class MemoryLog implements PartitionLog {
   }
 
   onAdvance(wake: () => void): () => void {
-    this.#wakes = [...this.#wakes, wake]
-    return () => {
-      this.#wakes = this.#wakes.filter((each) => each !== wake)
-    }
+    this.#listen([...this.#wakes, wake])
+    return () => this.#listen(this.#wakes.filter((each) => each !== wake))
   }
 
-  #wake(): void {
-    const wakes = this.#wakes
-    for (let i = 0; i < wakes.length; i++) (wakes[i] as () => void)()
+  #listen(wakes: readonly (() => void)[]): void {
+    this.#wakes = wakes
+    const [only] = wakes
+    this.#wake =
+      wakes.length === 1 && only !== undefined
+        ? only
+        : () => {
+            for (const wake of wakes) wake()
+          }
   }
 
   // ── retention ─────────────────────────────────────────────────────────────────────────────────
