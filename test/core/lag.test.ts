@@ -60,6 +60,9 @@ describe('maxLag of a drop-oldest reader', () => {
     await topic.publish(sized(500))
     await drain()
     expect(hands.last.value).toEqual(sized(500))
+    for (const bytes of [100, 200, 100, 201]) await topic.publish(sized(bytes))
+    await drain()
+    expect(hands.values.slice(5)).toEqual([100, 100, 201].map(sized))
   })
 
   it('holds whichever bound is reached first', async () => {
