@@ -40,7 +40,11 @@ export class Line extends Due {
 
   add(waiter: Waiter): void {
     if (waiter.exempt !== null) this.#handlers.add(waiter)
-    else this.#queue.push(waiter)
+    else {
+      this.#queue.push(waiter)
+      // Handlers that wait are not in its way: it may fit where they do not.
+      if (this.#handlers.size > 0) this.#partition.wake()
+    }
     if (this.length++ > 0) return
     this.#progressAt = this.#ctx.dispatcher.now
     this.#ctx.due.schedule(this, this.#progressAt + STALLED_AFTER_MS)

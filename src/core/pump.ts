@@ -184,7 +184,7 @@ export class Pump {
       cursor.dropLogged = false
     } else if (stop === PARKED) reader.park(cursor)
     if (cursor.position !== this.#from) cursor.moved()
-    if (stop !== PARKED && reader.hasParked) reader.memberFreed(cursor.owner ?? undefined)
+    if (stop !== PARKED && reader.hasParked) reader.passOn(cursor.owner ?? undefined)
   }
 
   /** Records that were handed out before, or held back. */

@@ -266,6 +266,11 @@ export class Reader {
       this.#withAside.clear()
       for (const cursor of cursors) cursor.askAgain()
     }
+    this.passOn(member)
+  }
+
+  /** Room that one cursor has left is for the next that waits for some. */
+  passOn(member?: Member): void {
     if (this.assigned) {
       for (const each of member === undefined ? this.members : [member]) {
         if (each.free) each.parked.shift()?.wake()
