@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createBroker } from '../../src/memory.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { Machine } from '../support/durable.ts'
 import { codeThrown, Hands, upTo, World } from '../support/world.ts'
 
 describe('lifecycle events', () => {
@@ -121,6 +122,25 @@ describe('lifecycle events', () => {
     await created
     await broker.close()
     expect(heard).toEqual(['a'])
+  })
+
+  it('that are raised after the broker closed are heard, too', async () => {
+    const machine = new Machine()
+    const { broker, raised, settle } = await machine.boot()
+    await broker.createTopic('a')
+    let stored = (): void => {}
+    machine.beforePut = () =>
+      new Promise<void>((resolve) => {
+        stored = resolve
+      })
+    const deleted = broker.deleteTopic('a')
+    await settle()
+    await broker.close()
+    expect(raised('topicDeleted')).toEqual([])
+    stored()
+    await deleted
+    await settle()
+    expect(raised('topicDeleted')).toMatchObject([{ topic: 'a' }])
   })
 })
 

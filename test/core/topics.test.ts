@@ -12,8 +12,9 @@ function slowEngine(clock: ManualClock): { engine: Engine; open: () => void } {
   const memory = memoryEngine({ clock })
   const waiting: (() => void)[] = []
   const engine = withLogs(memory, async (spec) => {
+    const log = await memory.openLog(spec)
     await new Promise<void>((resolve) => waiting.push(resolve))
-    return memory.openLog(spec)
+    return log
   })
   return {
     engine,
@@ -88,6 +89,7 @@ describe('createTopic', () => {
     const broker = new Broker(engine, { clock })
     const asked = [broker.createTopic('orders'), broker.createTopic('orders'), broker.createTopic('orders')]
     const other = codeOf(broker.createTopic('orders', { partitions: 2 }))
+    await clock.settle()
     open()
     const ids = (await Promise.all(asked)).map((topic) => topic.id)
     expect(new Set(ids).size).toBe(1)
@@ -215,6 +217,7 @@ describe('alterTopic', () => {
     const { engine, open } = slowEngine(clock)
     const broker = new Broker(engine, { clock })
     const created = broker.createTopic('orders')
+    await clock.settle()
     open()
     await created
     const altered = codeOf(broker.alterTopic('orders', { partitions: 2 }))
