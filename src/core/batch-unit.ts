@@ -7,7 +7,7 @@ import { Slice } from '../model/batch.ts'
 import type { Delivery, DeliveryBatch, NackOptions } from '../model/delivery.ts'
 import { BatchError, messageOf } from '../model/errors.ts'
 import type { Cursor } from './cursor.ts'
-import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
+import { type DeliveryRecord, IN_FLIGHT, nackOf } from './delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { Due } from './due-queue.ts'
 import { HandlerSignal } from './handler-signal.ts'
@@ -50,7 +50,7 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
   }
 
   nack(options?: NackOptions): number {
-    const { reason = 'nacked', delayMs } = options ?? {}
+    const { reason, delayMs } = nackOf(options)
     return this.#each((record) => record.cursor.reader.settle.conclude(record, reason, delayMs))
   }
 
@@ -64,7 +64,7 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
 
   /** The handler threw: a BatchError says how far it came. */
   failed(error: unknown): void {
-    const index = error instanceof BatchError ? error.index : -1
+    const index = batchIndexOf(error)
     if (!Number.isInteger(index) || index < 0 || index >= this.length) {
       this.nack({ reason: messageOf(error) })
       return
@@ -92,6 +92,15 @@ export class BatchUnit<T = unknown> implements DeliveryBatch<T> {
 
   recordSettled(): void {
     if (--this.open === 0) this.slot?.workSettled()
+  }
+}
+
+/** Where a BatchError points; NaN for anything else, also for what throws when it is looked at. */
+function batchIndexOf(error: unknown): number {
+  try {
+    return error instanceof BatchError ? error.index : Number.NaN
+  } catch {
+    return Number.NaN
   }
 }
 
@@ -146,7 +155,6 @@ export function gather(pump: Pump, cursor: Cursor, member: Member): DeliveryReco
   const records: DeliveryRecord[] = []
   if (pump.takeReady(most, records)) {
     while (records.length < most) {
-      const before = cursor.window.next
       if (pump.peekNew(most - records.length, slice) !== 'hit') break
       const { columns, row, count, next } = slice
       for (let i = row; i < row + count; i++) {
@@ -154,7 +162,6 @@ export function gather(pump: Pump, cursor: Cursor, member: Member): DeliveryReco
         if (record !== undefined) records.push(record)
       }
       cursor.passTo(next)
-      if (cursor.window.next === before) break
     }
   }
   return records

@@ -10,7 +10,7 @@ import type { PartitionLog } from '../log/contract.ts'
 import { messageOf, type OdradekError } from '../model/errors.ts'
 import type { CursorDescription } from '../model/views.ts'
 import { CommitWaits } from './commit-waits.ts'
-import { type DeliveryRecord, HELD, IN_FLIGHT, READY, RETRY, SETTLED } from './delivery.ts'
+import { type DeliveryRecord, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
 import { DeliveryMark } from './delivery-mark.ts'
 import { Deque } from './deque.ts'
 import { dropTo, overtakenReason } from './drop.ts'
@@ -160,7 +160,7 @@ export class Cursor {
 
   retryIsDue(record: DeliveryRecord): void {
     this.retrying--
-    if (record.state === RETRY) this.becomesReady(record)
+    this.becomesReady(record)
   }
 
   /** A member has room again: what the strategy set aside is asked for again. */
@@ -226,7 +226,6 @@ export class Cursor {
     this.droppedBelow = 0
     this.policy?.reset()
     this.mark.reset(at)
-    if (this.#heir !== undefined) this.#handOver()
     this.moved()
     this.partition.holdersChanged()
     this.pump.startOver()
@@ -255,7 +254,7 @@ export class Cursor {
   }
 
   #handOver(): void {
-    const heir = this.#heir ?? null
+    const heir = this.#heir as Member | null
     this.#heir = undefined
     this.#own(heir)
   }

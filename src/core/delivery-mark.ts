@@ -23,6 +23,8 @@ export class DeliveryMark {
   /** Below it, records may be handed out. */
   allowed: number
   #reserved = 0
+  /** Counts what became of reservations, so that one that was overtaken allows nothing. */
+  #turn = 0
   #restored: Restored | null
 
   constructor(cursor: Cursor, at: number, stored: CursorState | undefined) {
@@ -37,9 +39,9 @@ export class DeliveryMark {
     return this.#restored !== null
   }
 
-  /** Deliveries of the record at `offset` that began in former processes. */
+  /** Deliveries of the record at `offset` that began in former processes. Asked while it `remembers`. */
   startsAt(offset: number): number {
-    return this.#restored === null ? 0 : this.#restored.starts(offset)
+    return (this.#restored as Restored).starts(offset)
   }
 
   wasSettled(offset: number): boolean {
@@ -59,9 +61,10 @@ export class DeliveryMark {
   async reserve(): Promise<void> {
     const cursor = this.#cursor
     const reserved = Math.min(this.#blockEnd(), cursor.log.marks.stable)
+    const turn = ++this.#turn
     this.#reserved = reserved
     await cursor.reader.ctx.commits.store([cursor])
-    if (this.#reserved === reserved) this.allowed = reserved
+    if (this.#turn === turn) this.allowed = reserved
   }
 
   #blockEnd(): number {
@@ -76,11 +79,13 @@ export class DeliveryMark {
   /** Nothing is handed out any more until a mark is stored again: what was only reserved was never started. */
   release(): void {
     if (this.#durable) this.allowed = this.#cursor.window.next
+    this.#turn++
     this.#reserved = 0
   }
 
   reset(at: number): void {
     this.allowed = this.#durable ? at : Number.POSITIVE_INFINITY
+    this.#turn++
     this.#reserved = 0
     this.#restored = null
   }

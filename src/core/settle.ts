@@ -12,6 +12,7 @@ import type { MutableCounters } from './counters.ts'
 import { DEAD, DeliveryRecord, FENCED, HELD, IN_FLIGHT, RETRY, SETTLED } from './delivery.ts'
 import { dropIfPassed } from './drop.ts'
 import { Due } from './due-queue.ts'
+import type { Member } from './member.ts'
 import type { Reader } from './reader.ts'
 
 class RetryDue extends Due {
@@ -86,14 +87,15 @@ export class Settle {
   /** The deadline passed. The slot is the member's to free. */
   expire(record: DeliveryRecord): void {
     const reader = this.#reader
-    this.#countersOf(record).expired++
-    const reason = `not settled within ${record.member?.settings.ackTimeoutMs} ms`
+    const member = record.member as Member
+    member.counters.expired++
+    const reason = `not settled within ${member.settings.ackTimeoutMs} ms`
     record.abort(reason)
     if (reader.atMostOnce) this.#drop(record, reason)
     else if (record.attempt >= reader.settings.retry.attempts) this.#fail(record, reason)
     else {
       const successor = this.#comeBack(record, record.attempt + 1, 0)
-      if (successor !== undefined) successor.more().avoid = record.member
+      if (successor !== undefined) successor.more().avoid = member
     }
   }
 

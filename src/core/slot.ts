@@ -53,7 +53,6 @@ export class Slot {
 
   /** The work is settled, by whatever means. */
   workSettled(): void {
-    if (this.settled) return
     this.settled = true
     const { dispatcher } = this.member.reader.ctx
     dispatcher.deactivate()
@@ -81,7 +80,7 @@ export class Slot {
     }
     if (!this.settled) {
       if (this.batch !== null) member.batchReturned(this.batch, failed, outcome)
-      else if (this.record !== null) member.returned(this.record, failed, outcome)
+      else member.returned(this.record as DeliveryRecord, failed, outcome)
     } else {
       member.reader.ctx.dispatcher.wentOn()
       if (failed) member.reader.late(member, outcome)

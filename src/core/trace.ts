@@ -16,8 +16,8 @@ export function withTraceOf(
   const given = options?.headers === undefined ? undefined : RecordHeaders.from(options.headers)
   const added: (readonly [string, HeaderValue])[] = []
   for (const name of TRACE_HEADERS) {
-    const value = source.getBytes(name)
-    if (value !== undefined && given?.has(name) !== true) added.push([name, source.get(name) ?? null])
+    const value = source.get(name)
+    if (value !== undefined && given?.has(name) !== true) added.push([name, value])
   }
   if (added.length === 0) return options
   return { ...options, headers: new RecordHeaders([...(given ?? []), ...added]) }

@@ -353,6 +353,24 @@ describe('what is stored', () => {
     expect(hands.values).toEqual([0])
   })
 
+  it('is no leave for what a replay has left behind', async () => {
+    const { machine } = await machineWith(3)
+    const waiting: (() => void)[] = []
+    machine.beforePut = () => new Promise((resolve) => waiting.push(resolve))
+    const [process, hands] = await reading(machine)
+    const reset = process.broker.resetOffset('orders', 'reader', 2)
+    await process.settle()
+    waiting[0]?.()
+    await process.settle()
+    expect(hands.values).toEqual([])
+    for (const letGo of waiting.splice(0)) letGo()
+    await process.settle()
+    for (const letGo of waiting.splice(0)) letGo()
+    await reset
+    await process.settle()
+    expect(hands.values).toEqual([2])
+  })
+
   it('is tried again when it failed, and what depends on it waits', async () => {
     const { machine } = await machineWith(2)
     machine.beforePut = () => {

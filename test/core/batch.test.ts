@@ -72,6 +72,25 @@ describe('a batch', () => {
     expect(sub.describe().counters).toMatchObject({ delivered: 3, acked: 3 })
   })
 
+  it('is nacked as a whole by what throws when it is looked at', async () => {
+    const refuse = (): never => {
+      throw new Error('refused')
+    }
+    const hostile = new Proxy({}, { get: refuse, getPrototypeOf: refuse })
+    const {
+      world,
+      put,
+      told: all,
+    } = await reading({}, (_, call) => (call > 2 ? undefined : Promise.reject(hostile)))
+    await put('a', 'b')
+    await world.broker.idle()
+    expect(all()).toEqual([
+      ['a1', 'b1'],
+      ['a2', 'b2'],
+      ['a3', 'b3'],
+    ])
+  })
+
   for (const how of ['throw', 'reject'] as const) {
     it(`is nacked as a whole when its handler ${how}s`, async () => {
       const {
@@ -177,10 +196,10 @@ describe('a batch', () => {
     const answers: number[] = []
     const { world, put, batches } = await reading({}, (batch, call) => {
       batch.deliveries[0]?.ack()
-      answers.push(call === 1 ? batch.nack({ delayMs: 0, reason: 'later' }) : batch.ack(), batch.ack())
+      answers.push(call === 1 ? batch.nack() : batch.ack(), batch.ack())
     })
     await put('a', 'b', 'c')
-    await world.broker.idle()
+    await world.clock.advance(1_000)
     expect(answers).toEqual([2, 0, 1, 0])
     expect(batches.map(told)).toEqual([
       ['a1', 'b1', 'c1'],

@@ -141,6 +141,16 @@ describe('a dead letter', () => {
 })
 
 describe('a reader without dead letters', () => {
+  it('at most once, skips what cannot be decoded', async () => {
+    const { world, topic, seen, sub } = await failing({ id: 'reader', guarantee: 'at-most-once' })
+    world.logs.get('orders/0')?.tryAppend(wireBatch(undecodable(), 2))
+    await topic.publish('good')
+    await world.broker.idle()
+    expect(seen).toEqual(['good'])
+    expect(sub.describe().counters).toMatchObject({ delivered: 1, acked: 1, skipped: 1 })
+    expect(world.raised('deadLetter')).toMatchObject([{ offset: 0, deadLetterTopic: null }])
+  })
+
   it('counts, skips and raises', async () => {
     const { world, topic, sub, seen } = await failing({ ...READER, deadLetter: false })
     await topic.publish('bad')

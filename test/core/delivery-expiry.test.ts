@@ -163,6 +163,24 @@ describe('expiry', () => {
     expect(seen).toEqual(['hangs a', 'busy b', 'busy a'])
   })
 
+  it('drops the record where its reader has been passed by its overflow meanwhile', async () => {
+    const { world, topic } = await orders()
+    const { taken, take } = never()
+    const sub = await topic.subscribe(take, {
+      id: 'reader',
+      overflow: 'drop-oldest',
+      maxLag: { records: 1 },
+      ackTimeoutMs: 1_000,
+      concurrency: 9,
+      order: 'none',
+    })
+    for (const value of ['a', 'b', 'c']) await topic.publish(value)
+    await world.clock.advance(1_000)
+    expect(values(taken)).toEqual(['a', 'b', 'c', 'c'])
+    expect(sub.describe().counters).toMatchObject({ expired: 3, dropped: 2, delivered: 4 })
+    expect(sub.describe().cursors[0]).toMatchObject({ committed: 2, inFlight: 1 })
+  })
+
   it('under at-most-once skips the record: it was committed before', async () => {
     const { world, topic } = await orders()
     const { taken, take } = never()

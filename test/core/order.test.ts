@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/coordinator/subscription.ts'
 import { MAX_WINDOW } from '../../src/model/limits.ts'
-import type { SubscribeOptions } from '../../src/model/options.ts'
+import type { DeliveryStrategy, MemberView, SubscribeOptions } from '../../src/model/options.ts'
 import { Hands, upTo, World } from '../support/world.ts'
 
 async function orders(partitions = 1) {
@@ -217,6 +217,38 @@ describe('no order', () => {
     slow.finish('b')
     await world.settle()
     expect(slow.started).toEqual(['a', 'b', 'c', 'd'])
+  })
+})
+
+describe('a record that the strategy set aside', () => {
+  it('is asked for again when a delivery has ended, and is dropped like any other that waits', async () => {
+    const { world, topic } = await orders()
+    const slow = new Slow()
+    const strategy: DeliveryStrategy = {
+      select: (d, free) => (d.value === 'held' && slow.started.length < 3 ? 'hold' : (free[0] as MemberView)),
+    }
+    const options = { group: 'g', order: 'none', strategy, overflow: 'drop-oldest' } as const
+    const one = await topic.subscribe(slow.handle, {
+      ...options,
+      maxLag: { records: 4 },
+      id: 'one',
+      concurrency: 2,
+    })
+    await topic.subscribe(slow.handle, { ...options, id: 'two', concurrency: 2 })
+    await topic.publish('held')
+    await topic.publish('a')
+    await world.settle()
+    expect(slow.started).toEqual(['a'])
+    slow.finish('a')
+    await world.settle()
+    expect(slow.started).toEqual(['a'])
+    for (const value of ['b', 'c', 'd', 'e']) await topic.publish(value)
+    await world.settle()
+    expect(slow.started).toEqual(['a', 'b', 'c', 'd', 'e'])
+    slow.finish('b')
+    await world.settle()
+    expect(slow.started).toEqual(['a', 'b', 'c', 'd', 'e'])
+    expect(one.describe().counters).toMatchObject({ dropped: 1, delivered: 5 })
   })
 })
 

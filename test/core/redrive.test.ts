@@ -201,6 +201,27 @@ describe('redrive', () => {
     expect(values()).toEqual(['x', 0, 1])
   })
 
+  it('keeps what was never a letter: nobody can say where it came from', async () => {
+    const { world, values } = await buried(1)
+    await world.broker.publish('dlq.orders', 'by hand')
+    expect(await world.broker.redrive('dlq.orders')).toEqual({ redriven: 1, kept: 1 })
+    await world.broker.idle()
+    expect(values()).toEqual([0])
+  })
+
+  it('forgets its marks of letters that retention took', async () => {
+    const { world, fail, values } = await buried(4)
+    await world.broker.redrive('dlq.orders', { filter: (letter) => letter.value === 2 })
+    await world.broker.idle()
+    await world.broker.alterTopic('dlq.orders', { retention: { records: 1 } })
+    expect(world.raised('dropped')).toMatchObject([{ from: 0, to: 3, count: 2 }])
+    fail()
+    await world.broker.redrive('dlq.orders')
+    await world.broker.idle()
+    expect(values()).toEqual([2])
+    expect(await world.broker.redrive('dlq.orders')).toEqual({ redriven: 1, kept: 0 })
+  })
+
   it('keeps letters of a topic that is gone', async () => {
     const { world } = await buried(2)
     await world.broker.deleteTopic('orders')

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { RecordStream } from '../../src/core/stream.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { StreamOptions } from '../../src/model/options.ts'
+import { Machine } from '../support/durable.ts'
 import { codeOf, codeThrown, Hands, World, watch } from '../support/world.ts'
 
 async function orders(...values: string[]) {
@@ -279,6 +280,25 @@ describe('leaving a stream', () => {
     expect(await stream.next()).toEqual({ done: true, value: undefined })
     const again = await first(topic.stream({ id: 'puller' }))
     expect([again.value, again.attempt]).toEqual(['late', 1])
+  })
+
+  it('by a signal tells who asks next that its place could not be kept', async () => {
+    const machine = new Machine()
+    const process = await machine.boot()
+    const topic = await process.broker.createTopic<string>('orders')
+    const stop = new AbortController()
+    const stream = topic.stream({ id: 'puller', signal: stop.signal })
+    const next = watch(stream.next())
+    await process.settle()
+    machine.beforePut = () => {
+      throw new Error('disk full')
+    }
+    stop.abort()
+    await process.settle()
+    expect(next.value).toEqual({ done: true, value: undefined })
+    await expect(stream.next()).rejects.toThrow('disk full')
+    expect(await stream.next()).toEqual({ done: true, value: undefined })
+    expect(process.broker.describe('orders').readers[0]?.members).toEqual([])
   })
 
   it('before it began: an aborted signal subscribes nobody', async () => {
