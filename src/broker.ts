@@ -18,7 +18,7 @@ import type { CoreContext } from './core/context.ts'
 import { Dispatcher } from './core/dispatcher.ts'
 import { DueQueue } from './core/due-queue.ts'
 import { checkListener, Events, type Observer } from './core/events.ts'
-import { invalid, known, nonNegative, positive } from './core/settings.ts'
+import { invalid, known, nonNegative, positive, signalOf } from './core/settings.ts'
 import { RecordStream } from './core/stream.ts'
 import type { Topic } from './core/topic.ts'
 import { Topics } from './core/topics.ts'
@@ -331,7 +331,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   /** @throws OdradekError UNKNOWN_TOPIC */
   describe(topic: TopicName<Map>): TopicDescription {
-    return this.#describe(this.#topics.require(topic))
+    return this.#describe(this.#topics.look(topic))
   }
 
   #describe(topic: Topic): TopicDescription {
@@ -441,11 +441,12 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     subscribeTo: (topic: string, subscriber: unknown, options: object): Promise<Subscription> =>
       this.#readers.subscribe(topic, subscriber as AnySubscriber, options as AnyOptions),
     streamOf: (topic: string, options: StreamOptions): RecordStream<unknown> => this.#stream(topic, options),
-    describe: (topic: string): TopicDescription => this.#describe(this.#topics.require(topic)),
+    describe: (topic: string): TopicDescription => this.#describe(this.#topics.look(topic)),
   }
 
   #stream(topic: string, options: StreamOptions): RecordStream<unknown> {
-    const { signal, ...rest } = options
+    const { signal: given, ...rest } = options
+    const signal = signalOf(given)
     if ('concurrency' in rest || 'ack' in rest || 'credit' in rest || 'batch' in rest) {
       throw invalid(
         'a stream hands out one record at a time and acks by itself; it has no ack, credit, concurrency or batch',

@@ -3,7 +3,7 @@
  * stays meanwhile, or whoever awaits the close would never hear of it.
  */
 import type { CoreContext } from '../core/context.ts'
-import { nonNegative } from '../core/settings.ts'
+import { known, nonNegative, signalOf } from '../core/settings.ts'
 import { DEFAULT_DRAIN_MS } from '../model/limits.ts'
 import type { CloseOptions } from '../model/options.ts'
 
@@ -14,8 +14,9 @@ export interface Drain {
 }
 
 /** @throws OdradekError INVALID_ARGUMENT */
-export function drainOf({ drainMs, signal }: CloseOptions): Drain {
-  return { drainMs: nonNegative('drainMs', drainMs, DEFAULT_DRAIN_MS), signal }
+export function drainOf(options: CloseOptions): Drain {
+  const { drainMs, signal } = known('close', options, ['drainMs', 'signal'])
+  return { drainMs: nonNegative('drainMs', drainMs, DEFAULT_DRAIN_MS), signal: signalOf(signal) }
 }
 
 /** Resolves with `settled`, after `drainMs`, or when the signal aborts, whatever comes first. */

@@ -41,7 +41,7 @@ export function areKept(topic: Topic, positions: readonly (number | undefined)[]
 /** The offset, if the partition has it or ends there. @throws OdradekError OFFSET_OUT_OF_RANGE */
 export function inRange(topic: Topic, partition: number, offset: number): number {
   const { start, end } = topic.partitionAt(partition).log.marks
-  if (offset >= start && offset <= end) return offset
+  if (offset >= start && offset <= end) return offset + 0
   throw new OdradekError(
     'OFFSET_OUT_OF_RANGE',
     `"${topic.name}" partition ${partition} has offsets ${start} to ${end}; ${offset} is not among them`,

@@ -37,3 +37,11 @@ function namesIn(ref: ReaderRef): Names {
   if (typeof group === 'string' && id === undefined) return { name: group, group }
   throw invalid('a reader is a string, { id } or { group }')
 }
+
+/** An id for a member that brings none: one that no other has brought. */
+export function freeId({ members }: Reader, next: () => number): string {
+  for (;;) {
+    const id = `member-${next()}`
+    if (members.every((member) => member.id !== id)) return id
+  }
+}

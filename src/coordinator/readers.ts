@@ -31,7 +31,7 @@ import type { BatchSubscribeOptions, ReaderRef, StartPosition, SubscribeOptions 
 import { rebalance } from './consumer-group.ts'
 import type { OffsetStore } from './offsets.ts'
 import { areKept, resolvePositions } from './positions.ts'
-import { findReader } from './reader-ref.ts'
+import { findReader, freeId } from './reader-ref.ts'
 import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
 
 /** A subscriber in either form, its argument left open: a delivery or a batch. */
@@ -106,6 +106,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     if (options.group?.startsWith(BROADCAST_PREFIX) === true) {
       throw invalid(`group names may not start with "${BROADCAST_PREFIX}", which files broadcast readers`)
     }
+    if (settings.deadLetter === target && target !== undefined)
+      throw invalid(`"${target}" cannot be its own dead-letter topic`)
     const pattern = isPattern(target)
     if (pattern) checkPattern(target)
     for (;;) {
@@ -244,7 +246,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     starts: Starts,
     pattern: string | undefined,
   ): Subscription {
-    const id = settings.id ?? (reader.kind === 'broadcast' ? reader.name : this.#freeId(reader))
+    const id =
+      settings.id ?? (reader.kind === 'broadcast' ? reader.name : freeId(reader, () => ++this.#names))
     const member = new Member(reader, id, settings, handler.call, handler.isObject)
     for (const topic of topics) {
       member.topics.add(topic.id)
@@ -260,14 +263,6 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     const subscription = new Subscription(reader, member, this, () => this.#subscriptions.delete(member))
     this.#subscriptions.set(member, subscription)
     return subscription
-  }
-
-  /** A name for a member that brings none, and that no other brought. */
-  #freeId(reader: Reader): string {
-    for (;;) {
-      const id = `member-${++this.#names}`
-      if (reader.members.every((member) => member.id !== id)) return id
-    }
   }
 
   /** A new reader starts where it asked to, one that is stored goes on. */

@@ -12,7 +12,7 @@ import {
   REDRIVE_READER_HEADER,
 } from '../core/dead-letter.ts'
 import type { Partition } from '../core/partition.ts'
-import { count, invalid, positive } from '../core/settings.ts'
+import { count, invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
 import type { Engine } from '../log/contract.ts'
@@ -132,7 +132,9 @@ export class Redrive {
   }
 
   /** Sends letters back to the topics they came from, oldest first per partition. */
-  async run(name: string, options: RedriveOptions): Promise<RedriveResult> {
+  async run(name: string, given: RedriveOptions): Promise<RedriveResult> {
+    const options = known('redrive', given, ['limit', 'filter', 'rate', 'toAll', 'signal'])
+    signalOf(options.signal)
     const limit = count('limit', options.limit, Number.POSITIVE_INFINITY)
     const everyMs = 1000 / positive('rate', options.rate, Number.POSITIVE_INFINITY)
     const topic = this.#topics.require(name)

@@ -2,7 +2,7 @@
 import type { Cursor } from '../core/cursor.ts'
 import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
-import { checkOffset, invalid } from '../core/settings.ts'
+import { checkOffset, invalid, signalOf } from '../core/settings.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
@@ -80,9 +80,10 @@ export class Subscription implements AsyncDisposable {
 
   /** Resolves once every record accepted before this call is settled for the reader. */
   async drained(options?: { signal?: AbortSignal }): Promise<void> {
+    const signal = signalOf(options?.signal)
     const waits: Promise<void>[] = []
     for (const cursor of this.#reader.cursors()) {
-      waits.push(cursor.waitFor(cursor.log.marks.stable, options?.signal))
+      waits.push(cursor.waitFor(cursor.log.marks.stable, signal))
     }
     await Promise.all(waits)
   }
@@ -95,7 +96,7 @@ export class Subscription implements AsyncDisposable {
   async waitFor(position: Position & { topic?: string }, options?: { signal?: AbortSignal }): Promise<void> {
     const { topic, partition, offset } = position
     checkOffset(offset)
-    await this.#cursorAt(topic, partition).waitFor(offset + 1, options?.signal)
+    await this.#cursorAt(topic, partition).waitFor(offset + 1, signalOf(options?.signal))
   }
 
   #cursorAt(topic: string | undefined, partition: number): Cursor {

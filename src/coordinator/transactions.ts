@@ -10,7 +10,7 @@ import { type DeliveryRecord, IN_FLIGHT } from '../core/delivery.ts'
 import type { Draft } from '../core/draft.ts'
 import { type Part, Parts } from '../core/parts.ts'
 import type { Reader } from '../core/reader.ts'
-import { invalid, positive } from '../core/settings.ts'
+import { invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
 import { fitsNow, refusedError, whenRoom } from '../core/waiting.ts'
@@ -90,8 +90,9 @@ export async function runTransaction<R>(
   options: TransactionOptions,
 ): Promise<R> {
   if (typeof body !== 'function') throw invalid('a transaction is a function that gets `tx`')
-  const { signal } = options
-  const timeoutMs = positive('timeoutMs', options.timeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS)
+  const given = known('transaction', options, ['signal', 'timeoutMs'])
+  const signal = signalOf(given.signal)
+  const timeoutMs = positive('timeoutMs', given.timeoutMs, DEFAULT_PUBLISH_TIMEOUT_MS)
   assertNotAborted(signal)
   const buffered = new Buffered(ctx, topics)
   let result: R

@@ -15,6 +15,7 @@
  */
 import type { Columns } from '../model/batch.ts'
 import type { Delivery, NackOptions } from '../model/delivery.ts'
+import { messageOf } from '../model/errors.ts'
 import type { Published, PublishOptions } from '../model/options.ts'
 import type { Cursor } from './cursor.ts'
 import type { Due } from './due-queue.ts'
@@ -23,6 +24,7 @@ import type { Chain } from './key-chains.ts'
 import type { Member } from './member.ts'
 import type { Partition } from './partition.ts'
 import { RecordView } from './record-view.ts'
+import { invalid } from './settings.ts'
 import type { Slot } from './slot.ts'
 
 export const READY = 0
@@ -34,6 +36,18 @@ export const SETTLED = 5
 export const FENCED = 6
 /** Taken for the batch that is being gathered. */
 export const GATHERED = 7
+
+/**
+ * What a nack asks for, read and checked before the state is looked at: options are the caller's, and what their
+ * getters do is done by then. @throws OdradekError INVALID_ARGUMENT
+ */
+export function nackOf(options: NackOptions | undefined): { reason: string; delayMs: number | undefined } {
+  const { reason, delayMs } = options ?? {}
+  if (delayMs !== undefined && typeof delayMs !== 'number') {
+    throw invalid(`delayMs is a number of milliseconds; got ${typeof delayMs}`)
+  }
+  return { reason: messageOf(reason ?? 'nacked'), delayMs }
+}
 
 /** What only some deliveries need. */
 export class Extra {
@@ -90,16 +104,15 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     return this.state === IN_FLIGHT && this.cursor.reader.settle.ack(this)
   }
   nack(options?: NackOptions): boolean {
-    return (
-      this.state === IN_FLIGHT &&
-      this.cursor.reader.settle.nack(this, options?.reason ?? 'nacked', options?.delayMs)
-    )
+    const { reason, delayMs } = nackOf(options)
+    return this.state === IN_FLIGHT && this.cursor.reader.settle.nack(this, reason, delayMs)
   }
   reject(reason?: string): boolean {
-    return this.state === IN_FLIGHT && this.cursor.reader.settle.reject(this, reason ?? 'rejected')
+    const text = messageOf(reason ?? 'rejected')
+    return this.state === IN_FLIGHT && this.cursor.reader.settle.reject(this, text)
   }
   extend(ms: number): boolean {
-    return this.state === IN_FLIGHT && this.cursor.reader.settle.extend(this, ms)
+    return typeof ms === 'number' && this.state === IN_FLIGHT && this.cursor.reader.settle.extend(this, ms)
   }
   publish(topic: string, value: unknown, options?: PublishOptions): Promise<Published> {
     return this.cursor.reader.publishFrom(this, topic, value, options)

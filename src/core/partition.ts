@@ -356,7 +356,8 @@ export class Partition {
     const { records, bytes } = this.topic.retention
     const usual = this.log.sizeBytes / Math.max(1, this.log.records)
     this.#largeBytes = Math.max(2 * usual, (left * bytes) / PRESSURE_STRIDE)
-    const least = Math.floor(left * Math.min(records, bytes / this.#largeBytes))
+    const byBytes = bytes === Number.POSITIVE_INFINITY ? records : bytes / this.#largeBytes
+    const least = Math.floor(left * Math.min(records, byBytes))
     this.#pressureFrom = end - 1 + Math.max(1, least)
   }
 

@@ -22,7 +22,7 @@ import type {
   StrategyName,
   SubscribeOptions,
 } from '../model/options.ts'
-import { checkName } from './names.ts'
+import { checkName, checkTopicName } from './names.ts'
 
 export interface RetrySettings {
   readonly attempts: number
@@ -96,7 +96,7 @@ export function memberSettings(options: Options): MemberSettings {
     ackTimeoutMs: positive('ackTimeoutMs', options.ackTimeoutMs, DEFAULT_ACK_TIMEOUT_MS),
     concurrency: count('concurrency', options.concurrency, 1),
     manualCredit: oneOf('credit', options.credit, ['auto', 'manual'], 'auto') === 'manual',
-    weight: positive('weight', options.weight, 1),
+    weight: finite('weight', positive('weight', options.weight, 1)),
     batch: batchSettings(options.batch),
     signal: signalOf(options.signal),
   }
@@ -112,7 +112,8 @@ function batchSettings(batch: Options['batch']): BatchSettings | undefined {
   }
 }
 
-function signalOf(signal: AbortSignal | undefined): AbortSignal | undefined {
+/** A signal, if there is one: what is none must not be found out when half is done. */
+export function signalOf(signal: AbortSignal | undefined): AbortSignal | undefined {
   if (signal === undefined || typeof signal?.addEventListener === 'function') return signal
   throw invalid('signal is an AbortSignal: the `signal` of an AbortController')
 }
@@ -154,7 +155,7 @@ export function readerSettings(options: Options): ReaderSettings {
   const parallel = (options.concurrency ?? 1) > 1
   const whole = assignment !== 'shared' || (!group && !parallel)
   if (options.deadLetter !== undefined && options.deadLetter !== false) {
-    checkName('deadLetter', options.deadLetter)
+    checkTopicName(checkName('deadLetter', options.deadLetter))
   }
   if (options.from !== undefined) checkFrom(options.from)
   const maxLag = known('maxLag', options.maxLag, ['records', 'bytes'])
@@ -180,7 +181,7 @@ function assertAcks(guarantee: Guarantee, { ack, retry, deadLetter }: Options): 
 
 function retrySettings(given: SubscribeOptions['retry']): RetrySettings {
   const retry = known('retry', given, RETRY_PARTS)
-  const delayMs = nonNegative('retry.delayMs', retry.delayMs, DEFAULT_RETRY_DELAY_MS)
+  const delayMs = finite('retry.delayMs', nonNegative('retry.delayMs', retry.delayMs, DEFAULT_RETRY_DELAY_MS))
   const jitter = nonNegative('retry.jitter', retry.jitter, 0.2)
   if (jitter > 1) throw invalid(`retry.jitter is a share from 0 to 1, got ${jitter}`)
   return {
@@ -300,6 +301,11 @@ export function nonNegative(name: string, value: number | undefined, otherwise: 
   if (value === undefined) return otherwise
   if (typeof value === 'number' && value >= 0) return value
   throw invalid(`${name} is a number from 0 on; got ${shown(value)}`)
+}
+
+function finite(name: string, value: number): number {
+  if (value !== Number.POSITIVE_INFINITY) return value
+  throw invalid(`${name} is a finite number; got ${value}`)
 }
 
 /** As it would be written: text in quotes, so that '3' and 3 can be told apart. */

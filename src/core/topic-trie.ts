@@ -16,7 +16,7 @@ const LITERAL_LEVEL = /^[a-zA-Z0-9_-]+$/
 
 /** Whether a name to subscribe to means more than one topic. */
 export function isPattern(name: string): boolean {
-  return name.includes('*') || name.includes('#')
+  return typeof name === 'string' && (name.includes('*') || name.includes('#'))
 }
 
 /** @throws OdradekError INVALID_TOPIC for what is neither a name nor a well-formed pattern. */

@@ -22,6 +22,7 @@ import { partitionOf, StickyRoundRobin } from './partitioner.ts'
 import { type Part, Parts, partOf } from './parts.ts'
 import { PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
+import { signalOf } from './settings.ts'
 import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
 import { fitsNow, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
@@ -135,7 +136,7 @@ export class Topic {
     try {
       const since = sample ? this.#ctx.clock.monotonic() : undefined
       const draft = this.draft(value, options)
-      const { signal } = options ?? NO_OPTIONS
+      const signal = signalOf(options?.signal)
       if (signal?.aborted === true) throw abortedError(signal, 'publish')
       const published =
         this.#ids === null || draft.id === undefined
@@ -187,7 +188,7 @@ export class Topic {
   /** In order, and all or nothing per partition (not overall). Positions come back in the order given. */
   publishAll(entries: Iterable<PublishEntry>, options?: { signal?: AbortSignal }): Promise<Published[]> {
     try {
-      const signal = options?.signal
+      const signal = signalOf(options?.signal)
       if (signal?.aborted === true) throw abortedError(signal, 'publishAll')
       const drafts = entriesOf(entries).map((entry) => this.draft(entry.value, entry))
       return this.#publishDrafts(drafts, signal)

@@ -99,12 +99,17 @@ export class Topics implements TopicPort {
     return this.#byName.get(name)
   }
 
+  /** For all that does something with it. @throws OdradekError UNKNOWN_TOPIC, CLOSED */
   require(name: string): Topic {
+    if (this.#ended !== undefined) throw this.#ended
+    return this.look(name)
+  }
+
+  /** For who only looks, also once the broker is closed. @throws OdradekError UNKNOWN_TOPIC */
+  look(name: string): Topic {
     const topic = this.#byName.get(name)
     if (topic !== undefined) return topic
-    throw (
-      this.#ended ?? new OdradekError('UNKNOWN_TOPIC', `there is no topic ${showName(name)}; create it first`)
-    )
+    throw new OdradekError('UNKNOWN_TOPIC', `there is no topic ${showName(name)}; create it first`)
   }
 
   list(): Topic[] {
