@@ -67,10 +67,11 @@ export class DeadLetters {
   async #append(record: DeliveryRecord, target: string, reason: string): Promise<void> {
     const topic = await this.#ctx.topics.deadLetters(target)
     const { reader, partition } = record.cursor
-    const identity = `${partition.topic.id}/${partition.index}/${record.offset}/${reader.key}`
+    const source = `${partition.topic.id}/${partition.index}/${reader.key}`
     // What cannot be decoded is kept as it came.
     const value = record.value instanceof PoisonValue ? record.value.bytes : record.value
-    await topic.appendDeadLetter(identity, value, record.key, deadLetterHeaders(record, reason))
+    const headers = deadLetterHeaders(record, reason)
+    await topic.appendDeadLetter(source, record.offset, value, record.key, headers)
   }
 }
 

@@ -14,9 +14,9 @@ import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
 import type { Position, PublishEntry, Published, PublishOptions } from '../model/options.ts'
 import type { Key, RecordHeaders } from '../model/record.ts'
 import type { CoreContext } from './context.ts'
-import { DedupeWindow } from './dedupe.ts'
 import { batchOf, type Draft, entriesOf, makeDraft, sizeOf, validated } from './draft.ts'
 import { Histogram } from './histogram.ts'
+import { LetterIndex } from './letters.ts'
 import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
 import { type Part, Parts, partOf } from './parts.ts'
@@ -27,8 +27,6 @@ import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
 import { fitsNow, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
-/** Dead letters remembered for idempotence. */
-const DEAD_LETTERS_KNOWN = 65_536
 
 export class Topic {
   readonly name: string
@@ -49,7 +47,8 @@ export class Topic {
   readonly waitingRoom: WaitingRoom
   readonly #ctx: CoreContext
   #ids: PublishIds | null
-  readonly #deadLetters = new DedupeWindow(Number.POSITIVE_INFINITY, DEAD_LETTERS_KNOWN)
+  /** Of the dead letters in it, by partition. */
+  readonly #letters: LetterIndex[] = []
   #sticky = new StickyRoundRobin(1)
   /** The partition of a topic that has one and asks nobody about values; null when publishing needs a closer look. */
   #onlyPartition: Partition | null = null
@@ -370,18 +369,22 @@ export class Topic {
 
   // ── dead letters ──────────────────────────────────────────────────────────────────────────────
 
-  /** Once per identity, through every gate. One that is in already may still be waiting for its durability. */
+  /**
+   * Once per failure, through every gate. One that is in already may still be waiting for its durability. `source` is who
+   * failed and where, `offset` at what.
+   */
   async appendDeadLetter(
-    identity: string,
+    source: string,
+    offset: number,
     value: unknown,
     key: Key | null,
     headers: RecordHeaders,
   ): Promise<void> {
     this.assertOpen()
-    const now = this.#ctx.clock.monotonic()
-    const first = this.#deadLetters.get(identity, now)
-    if (first !== undefined && first.offset >= this.partitionAt(first.partition).log.marks.start) {
-      await this.#accepted(this.partitionAt(first.partition), first)
+    for (const partition of this.partitions) {
+      const first = this.#lettersIn(partition).find(source, offset, partition.log.marks.start)
+      if (first === undefined) continue
+      await this.#accepted(partition, { partition: partition.index, offset: first })
       return
     }
     const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
@@ -389,8 +392,13 @@ export class Topic {
     const partition = this.choose(draft)
     const result = partition.appendForced(batchOf([draft]))
     if (typeof result === 'string') throw refusedError(partition, result)
-    this.#deadLetters.set(identity, { partition: partition.index, offset: result.base }, now)
+    this.#lettersIn(partition).add(source, offset, result.base, partition.log.marks.start)
     await this.#accepted(partition, this.#accept(draft, partition.index, result.base))
+  }
+
+  #lettersIn({ index }: Partition): LetterIndex {
+    this.#letters[index] ??= new LetterIndex()
+    return this.#letters[index]
   }
 
   /** A redriven copy: through the front door, but its id was seen before and does not count as a repeat. */
