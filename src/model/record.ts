@@ -25,6 +25,9 @@ const strictText = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** An ordered multi-map of headers. Immutable: `with` answers a copy. */
 export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
   readonly #entries: readonly (readonly [string, HeaderValue])[]
+  /** Made by `from`: nobody else has the entries. */
+  // biome-ignore lint/style/useReadonlyClassProperties: `from` sets it
+  #checked = false
 
   constructor(entries: readonly (readonly [string, HeaderValue])[]) {
     this.#entries = entries
@@ -32,30 +35,13 @@ export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
 
   /** Checks and copies what a caller gave. `undefined` members of an object literal are left out. */
   static from(init: HeadersInit): RecordHeaders {
-    if (init instanceof RecordHeaders) return init
-    const entries: (readonly [string, HeaderValue])[] = []
+    if (init instanceof RecordHeaders && #checked in init && init.#checked) return init
     if (typeof init !== 'object' || init === null) {
       throw badHeaders(`headers are an object, pairs, or those of a record; got ${String(init)}`)
     }
-    if (Symbol.iterator in init) {
-      for (const pair of init as Iterable<readonly [string, HeaderValue]>) {
-        if (!Array.isArray(pair) || typeof pair[0] !== 'string') {
-          throw badHeaders(`headers as an iterable are pairs [name, value]; got ${typeof pair}`)
-        }
-        entries.push([pair[0], checkValue(pair[0], pair[1])])
-      }
-    } else {
-      for (const name of Object.keys(init)) {
-        const value = (init as Record<string, HeaderValue | readonly HeaderValue[] | undefined>)[name]
-        if (value === undefined) continue
-        if (Array.isArray(value)) {
-          for (const each of value as readonly HeaderValue[]) {
-            entries.push([name, checkValue(name, each)])
-          }
-        } else entries.push([name, checkValue(name, value as HeaderValue)])
-      }
-    }
-    return new RecordHeaders(entries)
+    const headers = new RecordHeaders(Symbol.iterator in init ? pairsOf(init) : membersOf(init))
+    headers.#checked = true
+    return headers
   }
 
   get size(): number {
@@ -146,6 +132,30 @@ export function keyIdentity(key: Key): string {
     for (const byte of key) form += String.fromCharCode(byte)
     return form
   }
+}
+
+type Entry = readonly [string, HeaderValue]
+
+function pairsOf(init: Iterable<Entry>): Entry[] {
+  const entries: Entry[] = []
+  for (const pair of init) {
+    const name: unknown = Array.isArray(pair) ? pair[0] : undefined
+    if (typeof name !== 'string') {
+      throw badHeaders(`headers as an iterable are pairs [name, value]; got ${typeof pair}`)
+    }
+    entries.push([name, checkValue(name, pair[1])])
+  }
+  return entries
+}
+
+function membersOf(init: { readonly [name: string]: unknown }): Entry[] {
+  const entries: Entry[] = []
+  for (const name of Object.keys(init)) {
+    const value = init[name]
+    if (Array.isArray(value)) for (const each of value) entries.push([name, checkValue(name, each)])
+    else if (value !== undefined) entries.push([name, checkValue(name, value)])
+  }
+  return entries
 }
 
 function asText(value: HeaderValue): string | null {

@@ -1,6 +1,7 @@
 /** What is no signal, no options, no name and no number is refused at the door, and has changed nothing. */
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '../../src/model/delivery.ts'
+import { RecordHeaders } from '../../src/model/record.ts'
 import { codeOf, codeThrown, Hands, upTo, World } from '../support/world.ts'
 
 const signal = {} as AbortSignal
@@ -40,6 +41,36 @@ describe('a signal that is none', () => {
     ]
     for (const call of calls) expect(await codeOf(call())).toBe('INVALID_ARGUMENT')
     expect(subscription.ended).toBe(false)
+  })
+})
+
+describe('headers that somebody made himself', () => {
+  it('are checked like any others, and copied', async () => {
+    const { broker } = new World()
+    await broker.createTopic('orders')
+    const headers = new RecordHeaders([['a', 5 as never]])
+    expect(await codeOf(broker.publish('orders', 1, { headers }))).toBe('INVALID_VALUE')
+    const entries: [string, string][] = [['a', '1']]
+    await broker.publish('orders', 1, { headers: new RecordHeaders(entries) })
+    entries[0] = ['b', '2']
+    const [record] = await broker.read('orders')
+    expect([...(record?.headers ?? [])]).toEqual([['a', '1']])
+  })
+
+  it('have no code of their own in the middle of a delivery', async () => {
+    class Hostile extends RecordHeaders {
+      override get(): never {
+        throw new Error('nobody may ask')
+      }
+    }
+    const { broker } = new World()
+    await broker.createTopic('orders')
+    const seen: unknown[] = []
+    await broker.subscribe('orders', (d) => void seen.push(d.headers.get('a')))
+    await broker.publish('orders', 1, { headers: new Hostile([['a', '0']]) })
+    await broker.publish('orders', 2, { headers: Hostile.from({ a: '1' }) })
+    await broker.idle()
+    expect(seen).toEqual(['0', '1'])
   })
 })
 
