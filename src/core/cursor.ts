@@ -110,16 +110,15 @@ export class Cursor {
   #leave(record: DeliveryRecord, offset: number): void {
     const { window } = this
     if (this.policy !== null) this.policy.leaves(record.columns.sizeAt(record.row))
-    const before = window.committed
     window.leave(offset)
     if (this.chains.size > 0) this.#unlockKey(record)
-    if (window.committed !== before) this.moved()
-    else if (!this.dirty) this.reader.ctx.commits.changed(this)
+    // Also beyond the watermark: what was settled there is stored, too.
+    if (!this.dirty) this.reader.ctx.commits.changed(this)
   }
 
   /**
-   * `Settle.ack` for the pump: a record that settled within the call of its handler, at-least-once. That the cursor moved
-   * is said once, when the pump comes to rest.
+   * `Settle.ack` for the pump: a record that settled within the call of its handler, at-least-once. That the
+   * cursor moved is said once, when the pump comes to rest.
    */
   ackNow(record: DeliveryRecord, offset: number): void {
     record.state = SETTLED
