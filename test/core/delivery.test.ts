@@ -289,6 +289,24 @@ describe('the pause before another attempt', () => {
   })
 })
 
+describe('a subscriber that is slow, or never returns', () => {
+  it('stalls neither its topic nor anybody else who reads it', async () => {
+    const { world, topic } = await orders()
+    const counts: Record<string, number> = { sync: 0, async: 0, group: 0 }
+    const count = (name: string): void => {
+      counts[name] = (counts[name] as number) + 1
+    }
+    await topic.subscribe(() => new Promise(() => {}), { id: 'never' })
+    await topic.subscribe(() => new Promise(() => {}), { group: 'g', id: 'never' })
+    await topic.subscribe(() => count('group'), { group: 'g', id: 'quick' })
+    await topic.subscribe(() => count('sync'), { id: 'sync' })
+    await topic.subscribe(async () => count('async'), { id: 'async' })
+    for (const value of upTo(100)) await topic.publish(`${value}`)
+    await world.settle()
+    expect(counts).toEqual({ sync: 100, async: 100, group: 99 })
+  })
+})
+
 describe('at-most-once', () => {
   it('commits before the handler runs', async () => {
     const { world, topic } = await orders()

@@ -227,6 +227,32 @@ describe('a handler that ends its own subscription', () => {
   })
 })
 
+describe('a handler that leaves its consumer group', () => {
+  it('has its record acked, and its partition goes to the next owner, in order', async () => {
+    const world = new World()
+    const topic = await world.broker.createTopic<number>('in', { partitions: 2 })
+    const seen: string[] = []
+    const options = { group: 'g', assignment: 'range' } as const
+    const leaving: Subscription = await topic.subscribe(
+      (d) => {
+        seen.push(`leaving ${d.value}`)
+        void leaving.unsubscribe()
+      },
+      { ...options, id: 'a' },
+    )
+    await topic.subscribe((d) => void seen.push(`staying ${d.value}`), { ...options, id: 'b' })
+    for (const value of upTo(3)) await topic.publish(value, { partition: 0 })
+    await world.broker.idle()
+    expect(seen).toEqual(['leaving 0', 'staying 1', 'staying 2'])
+    const { cursors, counters } = world.broker.describeGroup('g')
+    expect(cursors.map((cursor) => [cursor.owner, cursor.committed])).toEqual([
+      ['b', 3],
+      ['b', 0],
+    ])
+    expect(counters).toMatchObject({ delivered: 3, acked: 3, redelivered: 0 })
+  })
+})
+
 describe('the broker, closed by a handler', () => {
   it('waits for what the same member has in hand besides', async () => {
     const world = new World()
