@@ -171,6 +171,8 @@ export class Dispatcher {
     this.#scheduled = false
     if (this.#draining || this.#spent || this.#closed) return
     this.#asked = false
+    // What was noted outside of a drain comes before it: an expired handler is told before the next one is called.
+    if (this.#afterDrain.length > 0) this.#notify()
     this.#draining = true
     try {
       this.#drain()
@@ -227,17 +229,19 @@ export class Dispatcher {
   }
 
   #after(): void {
-    if (this.#afterDrain.length > 0) {
-      const callbacks = this.#afterDrain
-      this.#afterDrain = []
-      for (const callback of callbacks) callback()
-    }
+    if (this.#afterDrain.length > 0) this.#notify()
     const hold = this.#active > 0
     if (hold !== this.#holding && !this.#closed) {
       this.#holding = hold
       this.#clock.hold(hold)
     }
     if (this.#whenIdle.length > 0 && this.#isIdle()) this.#settleIdle()
+  }
+
+  #notify(): void {
+    const callbacks = this.#afterDrain
+    this.#afterDrain = []
+    for (const callback of callbacks) callback()
   }
 
   #isIdle(): boolean {

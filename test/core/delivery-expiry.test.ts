@@ -181,6 +181,21 @@ describe('expiry', () => {
     expect(sub.describe().cursors[0]).toMatchObject({ committed: 2, inFlight: 1 })
   })
 
+  it('costs one timer, however many deliveries are in hand, and none when all are settled in time', async () => {
+    const { world, topic } = await orders()
+    const hands = new Hands()
+    const idle = world.clock.pending
+    await topic.subscribe(hands.take, { id: 'reader', ack: 'manual', order: 'none', concurrency: 100 })
+    for (const _ of Array(100)) await topic.publish('a')
+    await world.settle()
+    expect(hands.deliveries).toHaveLength(100)
+    expect(world.clock.pending).toBe(idle + 1)
+    for (const d of hands.deliveries) d.ack()
+    await world.clock.advance(30_000)
+    expect(hands.deliveries).toHaveLength(100)
+    expect(world.clock.pending).toBe(idle)
+  })
+
   it('under at-most-once skips the record: it was committed before', async () => {
     const { world, topic } = await orders()
     const { taken, take } = never()
