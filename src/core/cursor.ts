@@ -95,8 +95,9 @@ export class Cursor {
   /** A record stops being in flight. */
   ends(record: DeliveryRecord): void {
     if (record.state !== IN_FLIGHT) return
-    this.inFlight--
-    if (this.#heir !== undefined && this.inFlight === 0) this.#handOver()
+    if (--this.inFlight > 0) return
+    if (this.#heir !== undefined) this.#handOver()
+    else if (this.byPartition) this.pump.unblock()
   }
 
   /** A settled record leaves the window; what it held back may go on. */
@@ -149,6 +150,12 @@ export class Cursor {
 
   isHeldBack(record: DeliveryRecord): boolean {
     return this.byKey && this.chains.isBehind(record)
+  }
+
+  /** A record of a batch came back; the first of its key may have waited for that. */
+  mateReturned(record: DeliveryRecord): void {
+    const head = record.extra?.chain?.head
+    if (head?.state === HELD) this.reader.settle.next(head)
   }
 
   becomesReady(record: DeliveryRecord): void {

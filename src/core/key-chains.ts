@@ -52,7 +52,7 @@ export class KeyChains {
     return chain !== null && chain.head !== record
   }
 
-  /** A settled record leaves its chain; answers the record that is now the oldest, when that changed. */
+  /** A settled record leaves its chain; answers the record that is now the oldest of its key. */
   remove(record: DeliveryRecord): DeliveryRecord | undefined {
     const { extra } = record
     if (extra === null || extra.chain === null) return undefined
@@ -62,7 +62,7 @@ export class KeyChains {
       const before = previousOf(chain, record)
       before.more().nextOfKey = next
       if (next === null) chain.tail = before
-      return undefined
+      return chain.head
     }
     if (next !== null) {
       chain.head = next

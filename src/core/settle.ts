@@ -160,8 +160,10 @@ export class Settle {
     cursor.succeed(record, successor)
     if (dropIfPassed(cursor, successor)) return undefined
     if (delayMs > 0) more.notBefore = this.#ctx.clock.monotonic() + delayMs
-    if (cursor.isHeldBack(successor)) successor.state = HELD
-    else this.next(successor)
+    if (cursor.isHeldBack(successor)) {
+      successor.state = HELD
+      cursor.mateReturned(successor)
+    } else this.next(successor)
     return successor
   }
 

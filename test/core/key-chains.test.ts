@@ -22,13 +22,12 @@ class Model {
     return record
   }
 
-  /** The record that is now the oldest, if that changed. */
+  /** The record that is now the oldest of its key. */
   remove(record: DeliveryRecord): DeliveryRecord | undefined {
     const list = this.#of(record)
-    const place = list.indexOf(record)
-    list.splice(place, 1)
+    list.splice(list.indexOf(record), 1)
     if (list.length === 0) this.lists.delete(record.key as string)
-    return place === 0 ? list[0] : undefined
+    return list[0]
   }
 
   replace(record: DeliveryRecord): DeliveryRecord {

@@ -1,6 +1,7 @@
 /** What may be in flight at once: the three orders, their defaults, and what a record that is not done holds back. */
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/coordinator/subscription.ts'
+import type { DeliveryBatch } from '../../src/model/delivery.ts'
 import { MAX_WINDOW } from '../../src/model/limits.ts'
 import type { DeliveryStrategy, MemberView, SubscribeOptions } from '../../src/model/options.ts'
 import { Hands, upTo, World } from '../support/world.ts'
@@ -204,6 +205,60 @@ describe('order by key', () => {
     await world.settle()
     expect(slow.started).toEqual(['a1', 'a2'])
   })
+})
+
+describe('a batch whose records settle one by one', () => {
+  const options = { batch: 3, ack: 'manual', concurrency: 2, retry: { delayMs: 0 } } as const
+
+  it.each(['partition', 'key'] as const)(
+    'has nothing of its %s beside it: what came back waits until the last one has ended',
+    async (order) => {
+      const { world, topic } = await orders()
+      await topic.publishAll(['a', 'b', 'c', 'd'].map((value) => ({ value, key: 'k' })))
+      const batches: DeliveryBatch<string>[] = []
+      await topic.subscribe((batch) => void batches.push(batch), { ...options, order, from: 'earliest' })
+      await world.settle()
+      const values = () => batches.map((batch) => batch.deliveries.map(({ value }) => value).join(''))
+      const [first] = batches
+      first?.deliveries[0]?.nack()
+      await world.settle()
+      expect(values()).toEqual(['abc'])
+      first?.deliveries[1]?.ack()
+      await world.settle()
+      expect(values()).toEqual(['abc'])
+      first?.deliveries[2]?.nack({ delayMs: 60_000 })
+      await world.settle()
+      expect(values()).toEqual(['abc', 'a'])
+    },
+  )
+
+  it.each(['partition', 'key'] as const)(
+    'goes on with what came back when the last one is acked, or expires (%s)',
+    async (order) => {
+      for (const last of ['ack', 'expire']) {
+        const { world, topic } = await orders()
+        await topic.publishAll(['a', 'b', 'c'].map((value) => ({ value, key: 'k' })))
+        const batches: DeliveryBatch<string>[] = []
+        await topic.subscribe((batch) => void batches.push(batch), { ...options, order, from: 'earliest' })
+        await world.settle()
+        const [first] = batches
+        first?.deliveries[0]?.nack()
+        first?.deliveries[1]?.nack()
+        await world.settle()
+        if (last === 'ack') first?.deliveries[2]?.ack()
+        else await world.clock.advance(30_000)
+        await world.settle()
+        const again = batches.slice(1).flatMap((batch) => batch.deliveries.map(({ value }) => value))
+        expect([last, again[0]]).toEqual([last, 'a'])
+        for (const _ of upTo(3)) {
+          for (const batch of batches) batch.ack()
+          await world.settle()
+        }
+        await world.broker.idle()
+        expect(world.broker.describe('orders').readers[0]?.cursors[0]?.lag).toBe(0)
+      }
+    },
+  )
 })
 
 describe('no order', () => {
