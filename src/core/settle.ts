@@ -45,8 +45,9 @@ export class Settle {
     record.cursor.ends(record)
     record.state = SETTLED
     this.#countersOf(record).acked++
-    record.cursor.leave(record)
+    // Its place first: another cursor that waits for it is asked before this one, which would take it for ever.
     this.#endWork(record)
+    record.cursor.leave(record)
     return true
   }
 
@@ -123,8 +124,8 @@ export class Settle {
     if (failure === undefined) {
       this.#countersOf(record).acked++
     } else this.#skipped(record, failure)
-    record.cursor.leave(record)
     this.#endWork(record)
+    record.cursor.leave(record)
   }
 
   /** A record that must not reach a handler: it is dead on arrival. */
