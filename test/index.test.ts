@@ -131,7 +131,9 @@ describe('the logger', () => {
     broker.metrics()
     await broker.idle()
     await broker.close()
-    expect(warn.mock.calls.map(([message]) => message)).toEqual(['records dropped'])
+    expect(warn.mock.calls.map(([message]) => message)).toEqual([
+      'records dropped: one line an episode, counters and events have them all',
+    ])
     expect(debug).not.toHaveBeenCalled()
     vi.restoreAllMocks()
   })

@@ -393,7 +393,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       if (subscription !== undefined) return subscription.unsubscribe()
       if (reader.kind === 'broadcast' && reader.name === id) return this.#forget(reader)
     }
-    throw unknownConsumer(id, topicName)
+    throw unknownConsumer(id, topicName, this.#groups.get(id)?.reads(topic.id))
   }
 
   /** Forgets a group and its offsets. @throws OdradekError UNKNOWN_CONSUMER, GROUP_NOT_EMPTY. */

@@ -175,6 +175,12 @@ export class Subscription implements AsyncDisposable {
   }
 }
 
-export function unknownConsumer(name: string, topic: string): OdradekError {
-  return new OdradekError('UNKNOWN_CONSUMER', `"${name}" is no reader, group or member on topic "${topic}"`)
+/** `isGroup`: a group of that name reads the topic, which was not what was asked for. */
+export function unknownConsumer(name: string, topic: string, isGroup = false): OdradekError {
+  return new OdradekError(
+    'UNKNOWN_CONSUMER',
+    isGroup
+      ? `"${name}" is a group, not a reader or member: close its members, or forget it with deleteGroup("${name}")`
+      : `"${name}" is no reader, group or member on topic "${topic}"`,
+  )
 }

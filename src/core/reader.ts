@@ -80,6 +80,9 @@ class Seat extends Due {
   }
 }
 
+/** Counted in full by the reader, raised in full as events; the log gets one line an episode. */
+const EPISODE = 'records dropped: one line an episode, counters and events have them all'
+
 interface Notice {
   count: number
   from: number
@@ -358,7 +361,7 @@ export class Reader {
         const { topic, index } = cursor.partition
         const event = { topic: topic.name, partition: index, reader: this.name, ...notice, reason }
         this.ctx.events.raise('dropped', event)
-        if (!cursor.dropLogged) this.ctx.logger.warn(event, 'records dropped')
+        if (!cursor.dropLogged) this.ctx.logger.warn(event, EPISODE)
         cursor.dropLogged = true
       }
     }

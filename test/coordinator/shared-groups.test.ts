@@ -172,6 +172,16 @@ describe('names', () => {
 })
 
 describe('deleteGroup', () => {
+  it('is what unsubscribe points to when it gets the name of a group', async () => {
+    const { broker } = new World()
+    const topic = await broker.createTopic('orders')
+    await topic.subscribe(() => {}, { group, id: 'w1' })
+    await expect(broker.unsubscribe('orders', group)).rejects.toMatchObject({
+      code: 'UNKNOWN_CONSUMER',
+      message: expect.stringContaining('deleteGroup("shippers")'),
+    })
+  })
+
   it('forgets an empty group and refuses others', async () => {
     const { broker } = new World()
     const topic = await broker.createTopic('orders')

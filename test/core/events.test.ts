@@ -201,7 +201,7 @@ describe('a broker without a logger', () => {
     await broker.deleteTopic('t')
     await clock.settle()
     expect(lines).toMatchObject([
-      ['warn', 'records dropped', { topic: 't' }],
+      ['warn', 'records dropped: one line an episode, counters and events have them all', { topic: 't' }],
       ['error', 'a listener of "topicDeleted" failed: bad listener', { error: { message: 'bad listener' } }],
     ])
   })

@@ -277,7 +277,11 @@ describe('"dropped"', () => {
 
   it('is logged once per episode, which ends when the reader is at the end again', async () => {
     const { world, publish, settle } = await held({ records: 2 }, { overflow: 'drop-oldest', concurrency: 1 })
-    const lines = () => world.logged.filter(({ message }) => message === 'records dropped').length
+    const lines = () =>
+      world.logged.filter(
+        ({ message }) =>
+          message === 'records dropped: one line an episode, counters and events have them all',
+      ).length
     await publish(5)
     await publish(5)
     await publish(5)
