@@ -10,7 +10,7 @@ import type { PartitionLog } from '../log/contract.ts'
 import { messageOf, type OdradekError } from '../model/errors.ts'
 import type { CursorDescription } from '../model/views.ts'
 import { CommitWaits } from './commit-waits.ts'
-import { type DeliveryRecord, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
+import { DEAD, type DeliveryRecord, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
 import { DeliveryMark } from './delivery-mark.ts'
 import { Deque } from './deque.ts'
 import { dropTo, overtakenReason } from './drop.ts'
@@ -150,6 +150,18 @@ export class Cursor {
 
   isHeldBack(record: DeliveryRecord): boolean {
     return this.byKey && this.chains.isBehind(record)
+  }
+
+  /** It came back alone from a batch that still has a later record of its key in hand: that one ends first. */
+  waitsForMate(record: DeliveryRecord): boolean {
+    let mate = record.extra?.nextOfKey ?? null
+    // Behind the batch are those that were never handed out.
+    while (mate !== null && (mate.state === DEAD || (mate.state === HELD && mate.redelivered))) {
+      mate = mate.extra?.nextOfKey ?? null
+    }
+    if (mate?.state !== IN_FLIGHT) return false
+    record.state = HELD
+    return true
   }
 
   /** A record of a batch came back; the first of its key may have waited for that. */

@@ -16,7 +16,7 @@ import { type Columns, Slice } from '../model/batch.ts'
 import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
-import { DEAD, DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
+import { DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
@@ -197,7 +197,7 @@ export class Pump {
     }
     while (ready.length > 0 && this.#handed < budget) {
       const record = ready.peek() as DeliveryRecord
-      if (record.state !== READY || this.#waitsForMate(record)) {
+      if (record.state !== READY || this.#cursor.waitsForMate(record)) {
         ready.shift()
         continue
       }
@@ -205,18 +205,6 @@ export class Pump {
       if (stop !== RUNNING) return stop
     }
     return RUNNING
-  }
-
-  /** It came back alone from a batch that still has a later record of its key in hand: that one ends first. */
-  #waitsForMate(record: DeliveryRecord): boolean {
-    let mate = record.extra?.nextOfKey ?? null
-    // Behind the batch are those that were never handed out.
-    while (mate !== null && (mate.state === DEAD || (mate.state === HELD && mate.redelivered))) {
-      mate = mate.extra?.nextOfKey ?? null
-    }
-    if (mate?.state !== IN_FLIGHT) return false
-    record.state = HELD
-    return true
   }
 
   #again(record: DeliveryRecord): number {
@@ -441,7 +429,7 @@ export class Pump {
     if (!byPartition) {
       while (into.length < most && ready.length > 0) {
         const record = ready.shift() as DeliveryRecord
-        if (record.state === READY && !this.#waitsForMate(record)) into.push(record)
+        if (record.state === READY && !this.#cursor.waitsForMate(record)) into.push(record)
       }
       return true
     }
