@@ -20,7 +20,7 @@ import { DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './del
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
-import { screen } from './screen.ts'
+import { isConsumed, isHeldByKey, isScreened, needsLook, recordOf } from './row.ts'
 
 const RUNNING = 0
 const QUEUED = 1
@@ -260,7 +260,7 @@ export class Pump {
   #handTo(member: Member, columns: Columns, first: number, end: number, next: number): number {
     const cursor = this.#cursor
     const { window, log, stamp, byPartition, byKey } = cursor
-    const checked = this.#needsLook(columns)
+    const checked = needsLook(cursor, columns)
     const fresh = !cursor.mark.remembers
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
@@ -269,9 +269,11 @@ export class Pump {
         return PARKED
       }
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
-      if (checked && this.#screened(columns, row, offset)) continue
-      if (byKey && cursor.chains.size > 0 && this.#heldByKey(columns, row, offset)) continue
-      const record = fresh ? new DeliveryRecord(cursor, columns, row, 1) : this.#record(columns, row, offset)
+      if (checked && isScreened(cursor, columns, row, offset)) continue
+      if (byKey && cursor.chains.size > 0 && isHeldByKey(cursor, columns, row, offset)) continue
+      const record = fresh
+        ? new DeliveryRecord(cursor, columns, row, 1)
+        : recordOf(cursor, columns, row, offset)
       this.#giveNew(member, record, offset)
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
       if (byPartition && window.unsettled > 0) {
@@ -289,13 +291,13 @@ export class Pump {
     const cursor = this.#cursor
     const { window, log, stamp, byPartition, reader } = cursor
     if (reader.assigned) return this.#noMember()
-    const checked = this.#needsLook(columns)
+    const checked = needsLook(cursor, columns)
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
       if (!this.#anyFree()) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
-      if (this.#consumed(columns, row, offset, checked)) continue
-      const record = this.#record(columns, row, offset)
+      if (isConsumed(cursor, columns, row, offset, checked)) continue
+      const record = recordOf(cursor, columns, row, offset)
       const member = reader.memberFor(cursor, record)
       if (cursor.stamp !== stamp) return RUNNING
       if (member === 'none') return PARKED
@@ -318,16 +320,6 @@ export class Pump {
 
   #noMember(): number {
     return this.#cursor.reader.assigned && this.#cursor.owner === null ? BLOCKED : PARKED
-  }
-
-  #record(columns: Columns, row: number, offset: number): DeliveryRecord {
-    const cursor = this.#cursor
-    if (!cursor.mark.remembers) return new DeliveryRecord(cursor, columns, row, 1)
-    const starts = cursor.mark.startsAt(offset)
-    const attempt = Math.min(starts + 1, cursor.reader.settings.retry.attempts)
-    const record = new DeliveryRecord(cursor, columns, row, attempt)
-    if (starts > 0) record.more().redelivered = true
-    return record
   }
 
   #giveNew(member: Member, record: DeliveryRecord, offset: number): void {
@@ -357,52 +349,6 @@ export class Pump {
     record.state = HELD
     this.#cursor.aside.push(record)
     this.#cursor.reader.setAside(this.#cursor)
-  }
-
-  // ── what order and content say of a row ───────────────────────────────────────────────────────
-
-  #needsLook(columns: Columns): boolean {
-    return columns.headers !== null || columns.foreign || this.#cursor.mark.remembers
-  }
-
-  /** Not to be handed out now, by content or by order: it was passed by, dead-lettered or held. */
-  #consumed(columns: Columns, row: number, offset: number, checked: boolean): boolean {
-    const { byKey, chains } = this.#cursor
-    if (checked && this.#screened(columns, row, offset)) return true
-    return byKey && chains.size > 0 && this.#heldByKey(columns, row, offset)
-  }
-
-  /** Passes by what was settled before or is another reader's; sends what cannot be delivered to the dead letters. */
-  #screened(columns: Columns, row: number, offset: number): boolean {
-    const cursor = this.#cursor
-    const verdict = cursor.mark.wasSettled(offset)
-      ? 'not-ours'
-      : cursor.mark.isExhausted(offset)
-        ? 'the process ended during its last delivery'
-        : screen(cursor.reader, cursor.partition.topic, columns, row)
-    if (verdict === undefined) return false
-    if (verdict === 'not-ours') {
-      cursor.policy?.leaves(columns.sizeAt(row))
-      cursor.passTo(offset + 1)
-      return true
-    }
-    const record = this.#record(columns, row, offset)
-    cursor.window.enter(record, offset)
-    cursor.reader.settle.failUnseen(record, verdict)
-    return true
-  }
-
-  /** A record whose key is busy enters the window, but waits for its turn. Within one batch keys may repeat. */
-  #heldByKey(columns: Columns, row: number, offset: number): boolean {
-    const cursor = this.#cursor
-    const key = columns.keyAt(row)
-    const last = key === null ? undefined : cursor.chains.last(key)
-    if (last === undefined || last.state === GATHERED) return false
-    const record = this.#record(columns, row, offset)
-    record.state = HELD
-    cursor.window.enter(record, offset)
-    cursor.chains.add(record)
-    return true
   }
 
   // ── batches ───────────────────────────────────────────────────────────────────────────────────
@@ -453,8 +399,8 @@ export class Pump {
   take(columns: Columns, row: number): DeliveryRecord | undefined {
     const cursor = this.#cursor
     const offset = columns.offsetAt(row)
-    if (this.#consumed(columns, row, offset, this.#needsLook(columns))) return undefined
-    const record = this.#record(columns, row, offset)
+    if (isConsumed(cursor, columns, row, offset, needsLook(cursor, columns))) return undefined
+    const record = recordOf(cursor, columns, row, offset)
     record.state = GATHERED
     cursor.window.enter(record, offset)
     if (cursor.byKey) cursor.chains.add(record)
