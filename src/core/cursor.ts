@@ -32,6 +32,8 @@ export class Cursor {
   owner: Member | null = null
   /** Owns it next, once what is in flight has ended. `undefined`: no change is due. */
   #heir: Member | null | undefined = undefined
+  /** Has what is in flight, while a change is due. */
+  #former: Member | null = null
   inFlight: number = 0
   retrying: number = 0
   dropped: number = 0
@@ -263,17 +265,21 @@ export class Cursor {
     this.stamp++
   }
 
-  /** A rebalance: the partition goes to `member` once nothing is in flight. */
+  /** A rebalance: the partition goes to `member` once nothing is in flight, or at once if it had it all along. */
   assign(member: Member | null): void {
-    if (this.#heir === undefined && this.owner === member) return
+    if (this.#heir === undefined) {
+      if (this.owner === member) return
+      this.#former = this.owner
+    }
     this.#heir = member
-    if (this.inFlight === 0) this.#handOver()
+    if (this.inFlight === 0 || member === this.#former) this.#handOver()
     else this.#own(null)
   }
 
   #handOver(): void {
     const heir = this.#heir as Member | null
     this.#heir = undefined
+    this.#former = null
     this.#own(heir)
   }
 

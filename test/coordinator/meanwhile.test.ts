@@ -1,6 +1,6 @@
 /** Between a call and its effect, the world may move: what was looked up is looked up again, what ended lets go. */
 import { describe, expect, it } from 'vitest'
-import { codeOf, upTo, World } from '../support/world.ts'
+import { codeOf, Hands, upTo, World } from '../support/world.ts'
 
 const TOPIC = { retention: { records: 2 } }
 
@@ -64,5 +64,27 @@ describe('a handler that runs on after its topic was deleted', () => {
     await broker.idle()
     finish()
     await broker.idle()
+  })
+})
+
+describe('a partition that goes to another member and back while records of it are in flight', () => {
+  it('goes on at once', async () => {
+    const { broker, raised, settle } = new World()
+    const group = { group: 'g', assignment: 'round-robin', order: 'none', ack: 'manual' } as const
+    for (const topic of ['a', 'b']) await broker.createTopic(topic)
+    const hands = new Hands()
+    await broker.subscribe('*', hands.take, { ...group, id: 'm1', concurrency: 9 })
+    await broker.publish('b', 1)
+    await settle()
+    const second = await broker.subscribe('*', new Hands().take, { ...group, id: 'm2' })
+    await settle()
+    expect(raised('rebalance').at(-1)?.assignment).toEqual({
+      m1: [{ topic: 'a', partition: 0 }],
+      m2: [{ topic: 'b', partition: 0 }],
+    })
+    await second.close()
+    await broker.publish('b', 2)
+    await settle()
+    expect(hands.values).toEqual([1, 2])
   })
 })
