@@ -97,9 +97,8 @@ export class Cursor {
   /** A record stops being in flight. */
   ends(record: DeliveryRecord): void {
     if (record.state !== IN_FLIGHT) return
-    if (--this.inFlight > 0) return
-    if (this.#heir !== undefined) this.#handOver()
-    else if (this.byPartition) this.pump.unblock()
+    this.inFlight--
+    if (this.#heir !== undefined && this.inFlight === 0) this.#handOver()
   }
 
   /** A settled record leaves the window; what it held back may go on. */
@@ -166,8 +165,9 @@ export class Cursor {
     return true
   }
 
-  /** A record of a batch came back; the first of its key may have waited for that. */
+  /** A record came back: those of its batch that came back before it may have waited for that. */
   mateReturned(record: DeliveryRecord): void {
+    if (this.byPartition && this.inFlight === 0) this.pump.unblock()
     const head = record.extra?.chain?.head
     if (head?.state === HELD) this.reader.settle.next(head)
   }

@@ -161,10 +161,9 @@ export class Settle {
     cursor.succeed(record, successor)
     if (dropIfPassed(cursor, successor)) return undefined
     if (delayMs > 0) more.notBefore = this.#ctx.clock.monotonic() + delayMs
-    if (cursor.isHeldBack(successor)) {
-      successor.state = HELD
-      cursor.mateReturned(successor)
-    } else this.next(successor)
+    if (cursor.isHeldBack(successor)) successor.state = HELD
+    else this.next(successor)
+    cursor.mateReturned(successor)
     return successor
   }
 
