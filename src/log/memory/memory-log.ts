@@ -300,14 +300,18 @@ export class MemoryLog implements PartitionLog {
   // ── retention ─────────────────────────────────────────────────────────────────────────────────
 
   gate(lowestNeeded: number): void {
+    const { start } = this.marks
     this.#retained.gate = lowestNeeded
-    if (this.#retained.isOver()) this.#moveStart(this.#retained.startWithin())
+    if (this.#retained.isOver()) this.#retained.evictTo(this.#retained.startWithin())
+    if (this.marks.start > start) this.#wake()
   }
 
   configure(retention: RetentionLimits): void {
     if (this.#closed) return
+    const { start } = this.marks
     this.#limit(retention)
-    this.#moveStart(this.#retained.startWithin())
+    this.#retained.evictTo(this.#retained.startWithin())
+    if (this.marks.start > start) this.#wake()
     this.expire(this.#clock.now())
   }
 
