@@ -258,3 +258,33 @@ describe('tryPublish', () => {
     expect(await batch).toBe('ABORTED')
   })
 })
+
+it('what waited for room is stored whole, in order: values, keys, headers and sizes', async () => {
+  const { broker, settle } = new World()
+  await broker.createTopic('orders', { retention: { records: 3 } })
+  const subscription = await broker.subscribe('orders', () => {}, { id: 'alice', from: 'earliest' })
+  subscription.pause()
+  for (const value of [0, 1, 2]) await broker.publish('orders', value)
+  const alone = broker.publish('orders', 'one', { key: 'k1', headers: { h: '1' } })
+  const together = broker.publishAll('orders', [
+    { value: 'two', key: 'k2', headers: { h: '2' } },
+    { value: new Uint8Array(100), id: 'three' },
+  ])
+  subscription.resume()
+  await settle()
+  expect([await alone, await together]).toEqual([
+    { partition: 0, offset: 3 },
+    [
+      { partition: 0, offset: 4 },
+      { partition: 0, offset: 5 },
+    ],
+  ])
+  const records = await broker.read('orders')
+  expect(records.map(({ value, key, headers }) => [value, key, headers.get('h')])).toEqual([
+    ['one', 'k1', '1'],
+    ['two', 'k2', '2'],
+    [new Uint8Array(100), null, undefined],
+  ])
+  expect(records[2]?.id).toBe('three')
+  expect(broker.describe('orders').partitions[0]?.sizeBytes).toBe(3 * 64 + 6 + 6 + 100)
+})
