@@ -1,0 +1,73 @@
+/**
+ * `npm run torture`: random scenes, short ones and long ones, until there were enough steps. Prints the seed
+ * that repeats a failure.
+ *
+ *   --steps N    steps in all (default 1,000,000)
+ *   --short      10,000 scenes
+ *   --seed N     first seed (default: the time)
+ *   --scenes N   so many scenes from that seed, whatever their steps
+ *
+ * Progress goes to standard error. Exit code 0: nothing found; 1: faults, with their seeds; 130: Ctrl-C.
+ */
+import process from 'node:process'
+import { parseArgs } from 'node:util'
+import { playScene, stepsOf } from './scene.ts'
+
+const { values } = parseArgs({
+  options: {
+    steps: { type: 'string' },
+    seed: { type: 'string' },
+    scenes: { type: 'string' },
+    short: { type: 'boolean', default: false },
+  },
+})
+
+function whole(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise
+  if (/^\d+$/.test(text)) return Number(text)
+  process.stderr.write(`--${name} takes a whole number, got "${text}"\n`)
+  process.exit(2)
+}
+
+const wanted = whole('steps', values.steps, values.short ? Number.POSITIVE_INFINITY : 1_000_000)
+const first = whole('seed', values.seed, Date.now() % 2 ** 31)
+const scenes = whole('scenes', values.scenes, values.short ? 10_000 : Number.POSITIVE_INFINITY)
+/** Faults shown; more of them teach no more. */
+const SHOWN = 10
+
+let steps = 0
+let played = 0
+let failed = 0
+let stopped = false
+
+process.once('SIGINT', () => {
+  stopped = true
+})
+process.on('unhandledRejection', (error) => {
+  process.stderr.write(`unhandled rejection in seed ${first + played}: ${String(error)}\n`)
+  process.exit(1)
+})
+
+function report(): void {
+  process.stdout.write(`seed ${first}, ${played} scenes, ${steps} steps, ${failed} with faults\n`)
+}
+
+let told = performance.now()
+while (!stopped && steps < wanted && played < scenes && failed < SHOWN) {
+  const seed = first + played
+  const length = stepsOf(seed)
+  const faults = await playScene(seed, length)
+  played++
+  steps += length
+  if (faults.length > 0) {
+    failed++
+    process.stdout.write(`seed ${seed}: ${faults.slice(0, 3).join('\n  ')}\n`)
+    process.stdout.write(`  again: npm run torture -- --seed ${seed} --scenes 1\n`)
+  }
+  if (performance.now() - told > 5_000) {
+    told = performance.now()
+    process.stderr.write(`${played} scenes, ${steps} steps, ${failed} with faults\n`)
+  }
+}
+report()
+process.exitCode = stopped ? 130 : failed > 0 ? 1 : 0
