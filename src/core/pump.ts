@@ -48,6 +48,8 @@ export class Pump {
   #status = BLOCKED
   /** Records handed out by this run. */
   #handed = 0
+  /** Counts what was waited for. */
+  #waits = 0
   /** The cursor's position when this run began. */
   #from = 0
   /** What is left of the last peek, for `follow`: rows that nobody else can have taken while `stamp` is the same. */
@@ -423,9 +425,11 @@ export class Pump {
   #waitFor(promise: Promise<unknown>, what: string): number {
     const { reader } = this.#cursor
     const { dispatcher, due } = reader.ctx
+    const wait = ++this.#waits
     const done = (): void => {
       dispatcher.deactivate()
-      if (this.#status === LOADING) this.wake()
+      // Of two that are under way since the cursor was moved, the older one is nothing to go on for.
+      if (this.#status === LOADING && this.#waits === wait) this.wake()
     }
     dispatcher.activate()
     promise.then(done, (error: unknown) => {
