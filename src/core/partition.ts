@@ -266,7 +266,8 @@ export class Partition {
   /** The cached gate was too low, or a drop-newest reader can let go. */
   #makesRoom(records: number, sizeBytes: number): boolean {
     for (const cursor of this.#holders) cursor.releaseLog()
-    return this.#refreshGate() && this.log.hasRoom(records, sizeBytes)
+    this.#refreshGate()
+    return this.log.hasRoom(records, sizeBytes)
   }
 
   /** Whether only `exempt`'s own hold is in the way. */
