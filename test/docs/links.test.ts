@@ -25,8 +25,6 @@ function linksOf(page: string): Link[] {
 }
 
 const links = pages.flatMap(linksOf)
-/** Written by `npm run bench`. */
-const GENERATED: readonly string[] = ['docs/benchmarks.md']
 
 describe('links in the documentation', () => {
   it('are found', () => {
@@ -34,7 +32,7 @@ describe('links in the documentation', () => {
   })
 
   it('lead to files that exist', () => {
-    const lost = links.filter(({ target }) => !GENERATED.includes(target) && !existsSync(join(root, target)))
+    const lost = links.filter(({ target }) => !existsSync(join(root, target)))
     expect(lost).toEqual([])
   })
 
