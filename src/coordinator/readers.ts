@@ -230,6 +230,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     for (const topic of known.topics) {
       const states = known.cursorsOf(topic.id).map((cursor) => placeOf(cursor))
       reader.attach(topic, (i) => startAt(states[i] as CursorState))
+      // Publishers that wait must not find a moment in between.
+      reader.holdInstead(known, topic.id)
       known.detach(topic.id, new OdradekError('FENCED', `"${known.name}" was opened anew`))
     }
     if (kind === 'broadcast') this.#broadcast.get(known.name)?.delete(known)

@@ -162,6 +162,11 @@ export class Reader {
     }
   }
 
+  /** Holds the logs of a topic from now on, if `former` does, which is about to let go of them. */
+  holdInstead(former: Reader, topicId: string): void {
+    if (this.gates && former.#seats.get(topicId)?.holds === true) this.#seats.get(topicId)?.hold(true)
+  }
+
   /** Stops reading a topic for good. */
   detach(topicId: string, error: OdradekError): void {
     const seat = this.#seats.get(topicId)

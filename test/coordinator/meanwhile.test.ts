@@ -1,6 +1,6 @@
 /** Between a call and its effect, the world may move: what was looked up is looked up again, what ended lets go. */
 import { describe, expect, it } from 'vitest'
-import { codeOf, Hands, upTo, World } from '../support/world.ts'
+import { codeOf, Hands, upTo, World, watch } from '../support/world.ts'
 
 const TOPIC = { retention: { records: 2 } }
 
@@ -86,5 +86,25 @@ describe('a partition that goes to another member and back while records of it a
     await broker.publish('b', 2)
     await settle()
     expect(hands.values).toEqual([1, 2])
+  })
+})
+
+describe('a reader that comes back with other settings while publishers wait for it', () => {
+  it('loses nothing to them', async () => {
+    const { broker, raised, settle } = new World()
+    await broker.createTopic('orders', { retention: { records: 2 } })
+    const slow = { id: 'slow', ack: 'manual', from: 'earliest' } as const
+    const first = await broker.subscribe('orders', () => {}, slow)
+    await broker.publishAll('orders', [{ value: 0 }, { value: 1 }])
+    const waiting = watch(broker.publish('orders', 2))
+    await first.close({ drainMs: 0 })
+    const hands = new Hands()
+    await broker.subscribe('orders', hands.take, { ...slow, retry: { attempts: 2 } })
+    await settle()
+    expect(hands.values).toEqual([0])
+    expect(waiting.state).toBe('waiting')
+    while (hands.last.ack()) await settle()
+    expect(hands.values).toEqual([0, 1, 2])
+    expect(raised('dropped')).toEqual([])
   })
 })
