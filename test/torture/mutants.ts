@@ -69,12 +69,6 @@ const MUTANTS: readonly Mutant[] = [
     to: 'const successor = this.#comeBack(record, record.attempt - 1, 0)',
   },
   {
-    name: 'lets a waiting publisher overtake',
-    file: 'core/waiting.ts',
-    from: 'if (!partition.line.isNext(this) || !partition.fits(batch, exempt)) return false',
-    to: 'if (!partition.line.isNext(this)) return false',
-  },
-  {
     name: 'loses a record that is due again',
     file: 'core/cursor.ts',
     from: '    this.retrying--\n    this.becomesReady(record)',
