@@ -38,6 +38,8 @@ export interface Request {
   unsure: boolean
   /** Offset of the first, once they are in. */
   base: number
+  /** The call failed already, for another partition: nobody hears what becomes of it. */
+  orphaned: boolean
   /** How often all had been at rest when it was let in or refused. */
   ended: number
 }

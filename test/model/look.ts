@@ -10,6 +10,7 @@ import type {
 import type { ModelTopic } from './logs.ts'
 import { isForOthers, type Model, nameOf } from './model.ts'
 import { type Counts, countNames, type ModelCursor, type ModelMember, type ModelReader } from './readers.ts'
+import { isRetrying } from './rest.ts'
 
 export function judgeLook(model: Model, metrics: MetricsSnapshot): void {
   for (const topic of metrics.topics) {
@@ -60,6 +61,7 @@ function judgeReader(model: Model, reader: ModelReader, seen: ReaderMetrics): vo
   orphaned.doubt.clear()
   judgeCounts(model, reader.life, reader.counts, seen.counters)
   for (const cursor of reader.cursors.values()) {
+    cursor.freshDrops = 0
     const { topic, index } = cursor.partition
     const found = seen.cursors.find((each) => each.topic === topic.name && each.partition === index)
     if (found === undefined) model.problem(`${reader.life} does not read ${nameOf(cursor.partition)}`)
@@ -100,9 +102,7 @@ function judgeCursor(model: Model, cursor: ModelCursor, seen: CursorDescription)
   for (const fate of cursor.open) if (fate.row.offset < seen.committed && isForOthers(fate)) model.pass(fate)
   const inFlight = cursor.inFlight.length
   if (seen.inFlight !== inFlight) model.problem(`${what} has ${seen.inFlight} in flight, not ${inFlight}`)
-  const retrying = cursor.fates.filter(
-    (fate) => fate.state === 'waiting' && fate.timed && fate.dueBy > model.now,
-  ).length
+  const retrying = cursor.fates.filter((fate) => isRetrying(model, fate)).length
   if (seen.retrying > retrying) model.problem(`${what} has ${seen.retrying} retrying, not ${retrying}`)
   if (seen.lag !== partition.end - seen.committed) model.problem(`${what} lags by ${seen.lag}`)
   if (seen.gating !== model.holds(reader, partition.topic)) model.problem(`${what} is gating: ${seen.gating}`)

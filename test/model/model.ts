@@ -365,11 +365,9 @@ export class Model {
    */
   #fence(cursor: ModelCursor): void {
     const floor = this.floor(cursor)
-    if (cursor.fresh.rests === this.rests) {
-      cursor.reader.orphaned.dropped -= cursor.fresh.drops
-      addDoubt(cursor.reader.orphaned, 'dropped', cursor.fresh.drops)
-      cursor.fresh.drops = 0
-    }
+    cursor.reader.orphaned.dropped -= cursor.freshDrops
+    addDoubt(cursor.reader.orphaned, 'dropped', cursor.freshDrops)
+    cursor.freshDrops = 0
     for (const fate of cursor.fates) {
       if (fate.isIdle && fate.row.offset < floor) addDoubt(cursor.reader.orphaned, 'dropped', 1)
       if (fate.state === 'dying' && this.#hasLetter(fate)) addDoubt(this.#countsOf(fate), 'deadLettered', 1)
@@ -733,22 +731,9 @@ export class Model {
     fate.state = 'waiting'
     fate.attempt = attempt
     fate.handed = true
-    const behind = cursor.reader.plan.order === 'key' && this.#isBehind(fate)
-    // What waits for an earlier one of its key anyway does not wait for time as well.
-    fate.dueFrom = behind ? 0 : this.now + soonestMs
-    fate.dueBy = behind ? 0 : this.now + latestMs + (this.exact ? 0 : LATE_MS)
-    fate.timed = !behind && latestMs > 0
+    fate.dueFrom = this.now + soonestMs
+    fate.dueBy = this.now + latestMs + (this.exact ? 0 : LATE_MS)
     cursor.touchedAt = this.now
-  }
-
-  /** An earlier one of its key is unsettled. */
-  #isBehind({ row, cursor }: Fate): boolean {
-    const floor = this.floor(cursor)
-    return cursor.open.some((other) => {
-      if (other.row.offset >= row.offset || row.key === null || other.row.key !== row.key) return false
-      if (other.state === 'dying') return !this.#hasLetter(other)
-      return !(other.isIdle && other.row.offset < floor)
-    })
   }
 
   #fail(fate: Fate): void {
@@ -827,8 +812,7 @@ export class Model {
     const { cursor, row } = fate
     const { reader, partition } = cursor
     reader.orphaned.dropped++
-    if (cursor.fresh.rests !== this.rests) cursor.fresh = { drops: 0, rests: this.rests }
-    cursor.fresh.drops++
+    cursor.freshDrops++
     this.history.drop(reader.life, logOf(partition), partition.index, row.offset, row.offset, 1)
     this.#end(fate, 'dropped')
   }

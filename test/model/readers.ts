@@ -29,8 +29,6 @@ export class Fate {
   /** While waiting: it may come from `dueFrom` on, and must by `dueBy`. */
   dueFrom = 0
   dueBy = 0
-  /** Nothing but time keeps it waiting. */
-  timed = false
   unit: Unit | null = null
   /** A promise told of its end after that many rests: the broker hears of it a moment later. */
   promised = -1
@@ -58,8 +56,8 @@ export class ModelCursor {
   /** Where it was put. Everything from here on has a fate. */
   from: number
   fates: Fate[] = []
-  /** Drops that the broker may not have counted yet, made since all was at rest so many times. */
-  fresh = { drops: 0, rests: -1 }
+  /** Drops that the broker may not have counted yet: it judges when it must. */
+  freshDrops = 0
   /** When anything about it last changed. */
   touchedAt = 0
 
@@ -86,15 +84,17 @@ export class ModelCursor {
     return this.fates.find(counts)?.row.offset ?? Math.max(this.partition.end, this.from)
   }
 
-  /** What may be in flight now, besides members that have room. */
-  get inOrder(): (fate: Fate) => boolean {
+  /** Which may be handed out now, as far as its order goes. What is idle below `floor` is as good as gone. */
+  inOrder(floor: number): (fate: Fate) => boolean {
     const { order } = this.reader.plan
     if (order === 'none') return () => true
-    const { open } = this
-    if (order === 'partition') return (fate) => open[0] === fate
+    const open = this.open.filter((fate) => !fate.isIdle || fate.row.offset >= floor)
+    const excludes = (other: Fate, fate: Fate): boolean =>
+      other !== fate &&
+      (order === 'partition' || other.row.key === fate.row.key) &&
+      (other.state === 'flight' || other.row.offset < fate.row.offset)
     return (fate) =>
-      fate.row.key === null ||
-      open.every((other) => other.row.offset >= fate.row.offset || other.row.key !== fate.row.key)
+      (order === 'key' && fate.row.key === null) || !open.some((other) => excludes(other, fate))
   }
 }
 

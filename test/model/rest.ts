@@ -45,6 +45,7 @@ function endWhatIsDue(model: Model): void {
       const free = candidates(reader, cursor).some((member) => member.isFree)
       if (free && !mayFill(model)) passCopies(model, cursor)
       if (cursor.partition.moved) model.sweep(cursor)
+      if (cursor.partition.moved || free) cursor.freshDrops = 0
     }
   }
   for (const topic of model.topics.values()) for (const partition of topic.partitions) partition.moved = false
@@ -57,23 +58,16 @@ function hasExpired(model: Model, unit: Unit): boolean {
   return unit.deliveries.some((delivery, i) => unit.fates[i]?.unit === unit && delivery.signal.aborted)
 }
 
-/** Overflow has taken, or may take, what lies below; it is judged when somebody looks. */
-function isLive(model: Model, fate: Fate): boolean {
-  return fate.isIdle && fate.row.offset >= model.floor(fate.cursor)
-}
-
 function judgeCursor(model: Model, cursor: ModelCursor): void {
   const { reader, partition } = cursor
   const members = candidates(reader, cursor)
   const free = members.filter((member) => member.isFree)
   if (free.length === 0) return
   const floor = model.floor(cursor)
-  const open = cursor.open.filter((fate) => !(fate.isIdle && fate.row.offset < floor))
-  const inOrder = cursor.inOrder
-  for (const fate of open) {
-    if (!isLive(model, fate) || isForOthers(fate)) continue
+  const inOrder = cursor.inOrder(floor)
+  for (const fate of cursor.open) {
+    if (!fate.isIdle || fate.row.offset < floor || isForOthers(fate) || !inOrder(fate)) continue
     if (fate.state === 'waiting' && fate.dueBy > model.now) continue
-    if (reader.plan.order === 'partition' ? open[0] !== fate : !inOrder(fate)) continue
     const takers = takersOf(fate, members, free)
     const [taker] = takers
     if (taker === undefined || mayFill(model)) continue
@@ -183,9 +177,12 @@ function judgeIdle(model: Model, { isIdle, isHeld, redriving }: RestView): void 
   if (isHeld !== active > 0) model.problem(`the process is ${isHeld ? '' : 'not '}held with ${active} active`)
 }
 
-/** Its retry is due later. What was passed by overflow meanwhile is retried no more. */
-function isRetrying(model: Model, fate: Fate): boolean {
-  return fate.state === 'waiting' && fate.timed && fate.dueBy > model.now && isLive(model, fate)
+/** Its retry is due later. What was passed by overflow meanwhile is retried no more; what waits for its order, later. */
+export function isRetrying(model: Model, fate: Fate): boolean {
+  const { cursor } = fate
+  const floor = model.floor(cursor)
+  if (fate.state !== 'waiting' || fate.dueBy <= model.now || fate.row.offset < floor) return false
+  return cursor.reader.plan.order !== 'key' || cursor.inOrder(floor)(fate)
 }
 
 /** Somewhere a batch may wait to be filled, perhaps one of a member that is gone meanwhile. */

@@ -82,6 +82,8 @@ export class Runner {
   #random: number
   /** Handlers do nothing but return. */
   #calm = false
+  /** All was at rest before the step that runs. */
+  #wasAtRest = true
   /** Redrives on their way stand in lines that the model does not see. */
   redriving = 0
   steps = 0
@@ -136,9 +138,12 @@ export class Runner {
   async run(): Promise<string[]> {
     try {
       await this.#start()
+      let restsBefore = 0
       for (const step of this.#program.steps) {
         if (this.model.problems.length > 0) break
         this.steps++
+        this.#wasAtRest = this.model.rests > restsBefore
+        restsBefore = this.model.rests
         await this.#execute(step, null)
         if (!step.hasty || !HASTY.has(step.kind)) await this.rest()
       }
@@ -172,7 +177,12 @@ export class Runner {
     await this.clock.settle()
     // By now it would have been heard that somebody was refused.
     for (const { partitions } of this.model.topics.values()) {
-      for (const { line } of partitions) for (const request of line) request.unsure = false
+      for (const { line } of partitions) {
+        for (const request of [...line]) {
+          request.unsure = false
+          if (request.orphaned && request.deadline <= this.model.now) this.model.leaveLine(request, 'refused')
+        }
+      }
     }
     judgeRest(this.model, { isIdle, isHeld: this.clock.held, redriving: this.redriving > 0 })
     for (let i = this.#hands.length - 1; i >= 0; i--) {
@@ -476,6 +486,7 @@ export class Runner {
       deadline: this.model.now + timeoutMs,
       state: 'calling',
       unsure: false,
+      orphaned: false,
       base: -1,
       ended: -1,
     }
@@ -649,7 +660,10 @@ export class Runner {
       const unsure = expected === 'anything' && (code === 'FULL' || code === 'TOO_MANY_WAITING')
       const large = code === 'TOO_LARGE' && isTooLarge(request)
       // Of a call for several partitions, another one failed, and this one still waits.
-      if (!late && !large && request.together.length > 1) return
+      if (!late && !large && request.together.length > 1) {
+        request.orphaned = true
+        return
+      }
       if (!late && !unsure && !large) model.problem(what)
       model.leaveLine(request, 'refused')
       return
@@ -864,7 +878,7 @@ export class Runner {
     const name = `${base.kind === 'group' ? 'g' : 'b'}${number}`
     const known = this.#find(base, name)
     // What a drop-newest reader missed before would be judged, and counted, again.
-    const same = step.hasty || base.overflow === 'drop-newest' || step.c % 4 > 0
+    const same = !this.#wasAtRest || step.hasty || base.overflow === 'drop-newest' || step.c % 4 > 0
     const opensAnew = known !== undefined && known.members.length === 0 && !same
     const plan = opensAnew ? this.#variantOf(known.plan, base) : (known?.plan ?? base)
     const memberPlan = this.#soundMember(plan, base.members[step.b % base.members.length] as MemberPlan)
@@ -1167,13 +1181,12 @@ export class Runner {
       model.problem(`a cursor of ${topicId}/${index} was put to ${at}, which is none`)
       return
     }
-    const asked = this.#resets.some(
-      ({ reader: whose, topic, to, expected }) =>
-        whose === known &&
-        topic.id === topicId &&
-        // What retention took meanwhile, or what comes after a date, is looked up later than it was asked for.
-        (expected[index] === at || this.#startOf(cursor.partition, to) === at),
-    )
+    // What retention took meanwhile, or what comes after a date, is looked up later than it was asked for.
+    const asked = this.#resets.some(({ reader: whose, topic, to, expected }) => {
+      if (whose !== known || topic.id !== topicId) return false
+      const [first, last] = [expected[index], this.#startOf(cursor.partition, to)]
+      return first !== undefined && last !== undefined && first <= at && at <= Math.max(first, last)
+    })
     if (!asked)
       model.problem(`${known?.life} was put to ${nameOf(cursor.partition)}/${at}, which nobody asked`)
     model.put(cursor, at)
