@@ -16,7 +16,11 @@ export async function resolvePositions(topic: Topic, to: StartPosition): Promise
   if (to === 'latest') return partitions.map(({ log }) => log.marks.high)
   if (to instanceof Date) {
     return Promise.all(
-      partitions.map(async ({ log }) => (await log.offsetAt(to.getTime()))?.offset ?? log.marks.high),
+      partitions.map(async ({ log }) => {
+        // What comes while it is looked up comes after the date.
+        const { high } = log.marks
+        return (await log.offsetAt(to.getTime()))?.offset ?? high
+      }),
     )
   }
   if (typeof to === 'number') {

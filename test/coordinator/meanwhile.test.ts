@@ -47,6 +47,25 @@ describe('a position that retention takes while it is looked up', () => {
   })
 })
 
+describe('a record that comes while a date is looked up', () => {
+  it('comes after the date', async () => {
+    const { broker, clock, settle } = new World()
+    await broker.createTopic('orders')
+    const seen: unknown[] = []
+    const alice = await broker.subscribe('orders', (d) => void seen.push(d.value), { id: 'alice' })
+    await broker.publish('orders', 0)
+    await settle()
+    await clock.advance(10)
+    alice.pause()
+    const reset = broker.resetOffset('orders', 'alice', new Date(clock.now()))
+    broker.tryPublish('orders', 1)
+    await reset
+    alice.resume()
+    await settle()
+    expect(seen).toEqual([0, 1])
+  })
+})
+
 describe('a handler that runs on after its topic was deleted', () => {
   it.each(['before', 'after'])('is nobody to wait for, if it settled %s', async (when) => {
     const { broker, settle } = new World()
