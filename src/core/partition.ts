@@ -55,6 +55,8 @@ export class Partition {
   #reliefAt = 0
   /** Less than a portion has come together; the next turn of the event loop gives it out. */
   #reliefDue = false
+  /** Somebody asks for room: nobody is let in before he has his answer. */
+  #asking = false
   #sweptStart = 0
   /** Pressure is looked at again from this offset on, or by a record larger than this. */
   #pressureFrom = 0
@@ -129,7 +131,7 @@ export class Partition {
   holderMoved(cursor: Cursor): void {
     this.line.progressed()
     if (cursor !== this.#gateHolder && !this.line.hasHandlers) return
-    if (cursor.holdFrom >= this.#reliefAt) this.#relieve()
+    if (!this.#asking && cursor.holdFrom >= this.#reliefAt) this.#relieve()
     else this.#relieveSoon()
   }
 
@@ -265,7 +267,9 @@ export class Partition {
 
   /** The cached gate was too low, or a drop-newest reader can let go. */
   #makesRoom(records: number, sizeBytes: number): boolean {
+    this.#asking = true
     for (const cursor of this.#holders) cursor.releaseLog()
+    this.#asking = false
     this.#refreshGate()
     return this.log.hasRoom(records, sizeBytes)
   }

@@ -81,8 +81,6 @@ export class ModelPartition {
   readonly rows: Row[] = []
   start = 0
   readonly cursors = new Set<ModelCursor>()
-  /** It took or lost records since all was at rest: then overflow is judged. */
-  moved = false
   /** Who waits, first come first. */
   readonly line: Request[] = []
 

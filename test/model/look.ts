@@ -94,8 +94,8 @@ function judgeCursor(model: Model, cursor: ModelCursor, seen: CursorDescription)
   const { reader, partition } = cursor
   const what = `${reader.life} at ${nameOf(partition)}`
   // Copies for others are passed by in passing.
-  const committed = cursor.lowest((fate) => fate.isOpen)
-  const most = reader.atMostOnce ? Number.POSITIVE_INFINITY : model.needs(cursor, 'highest')
+  const committed = model.needs(cursor, 'lowest')
+  const most = model.needs(cursor, 'highest')
   if (seen.committed < committed || seen.committed > most) {
     model.problem(`${what} is committed to ${seen.committed}, not ${committed}`)
   }

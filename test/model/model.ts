@@ -121,6 +121,7 @@ export class Model {
     for (const { line } of topic.partitions)
       for (const request of [...line]) this.leaveLine(request, 'refused')
     for (const reader of [...this.readers]) {
+      if (!topic.partitions.some((partition) => reader.cursors.has(partition))) continue
       for (const partition of topic.partitions) {
         const cursor = reader.cursors.get(partition)
         if (cursor !== undefined) this.#abandon(cursor)
@@ -142,13 +143,12 @@ export class Model {
       partition.rows.push(row)
       if (row.letterOf !== null) this.#letter(partition, row.offset, row.letterOf)
       for (const cursor of partition.cursors) {
-        cursor.touchedAt = this.now
         cursor.fates.push(this.#arrive(cursor, row))
       }
     }
     partition.start = start
-    partition.moved = true
-    this.touchedAt = this.now
+    for (const cursor of partition.cursors) cursor.moved = true
+    this.touch()
     if (request !== undefined) this.#admitted(request, rows)
   }
 
@@ -270,9 +270,7 @@ export class Model {
   /** The lowest offset that one cursor needs. */
   needs(cursor: ModelCursor, bound: 'lowest' | 'highest'): number {
     if (cursor.reader.atMostOnce) {
-      // What is held back by its key or for its member is committed too: it was taken from the log.
-      if (bound === 'highest') return Number.POSITIVE_INFINITY
-      return cursor.lowest((fate) => fate.state === 'pending')
+      return cursor.lowest((fate) => fate.state === 'pending' && (bound === 'lowest' || !isForOthers(fate)))
     }
     if (bound === 'highest') return cursor.lowest((fate) => fate.isOpen && !this.#isEnding(fate))
     return cursor.lowest((fate) => fate.isOpen || fate.promised === this.rests)
@@ -352,8 +350,8 @@ export class Model {
     partition.cursors.add(cursor)
     cursor.from = offset
     cursor.fates = []
-    cursor.touchedAt = this.now
-    this.touchedAt = this.now
+    cursor.moved = false
+    this.touch()
     const reset = this.history.reset(reader.life, logOf(partition), partition.index)
     this.history.resetOk(reset, offset)
     for (const row of partition.rows.slice(offset)) cursor.fates.push(this.#arrive(cursor, row))
@@ -403,13 +401,13 @@ export class Model {
       reader.leftAt.delete(topic)
     }
     reader.members.push(member)
-    this.touch(reader)
+    this.touch()
   }
 
   /** The member is gone, and what it had in its hands goes back. */
   left(member: ModelMember): void {
     const { reader } = member
-    this.#expireDue()
+    for (const unit of member.units) if (unit.isBusy && unit.deadlineFrom <= this.now) this.expire(unit)
     if (member.busy > 0 && (member.closing === null || this.now < member.closing.by)) {
       this.problem(`${member.id} left with ${member.busy} deliveries in its hands`)
     }
@@ -428,7 +426,7 @@ export class Model {
       if (reader.membersOn(topic).length > 0) continue
       reader.leftAt.set(topic, { at: this.now, rests: this.rests })
     }
-    this.touch(reader)
+    this.touch()
     const { kind } = reader.plan
     if (reader.members.length > 0) return
     const wasLast = reader.cursors.size === 0 && !this.isPattern(reader)
@@ -484,9 +482,8 @@ export class Model {
     }
   }
 
-  touch(reader: ModelReader): void {
+  touch(): void {
     this.touchedAt = this.now
-    for (const cursor of reader.cursors.values()) cursor.touchedAt = this.now
   }
 
   // ── deliveries ────────────────────────────────────────────────────────────────────────────────
@@ -519,7 +516,6 @@ export class Model {
       fate.state = 'flight'
       fate.unit = unit
       fate.avoid = null
-      cursor.touchedAt = this.now
       const record = {
         topic: logOf(cursor.partition),
         partition: cursor.partition.index,
@@ -529,7 +525,7 @@ export class Model {
       }
       this.#events.set(fate, this.history.deliver(reader.life, member.id, record, fate.attempt, together))
     }
-    this.touchedAt = this.now
+    this.touch()
     member.units.push(unit)
     this.units.push(unit)
     return unit
@@ -726,21 +722,20 @@ export class Model {
   }
 
   #comeBack(fate: Fate, attempt: number, soonestMs: number, latestMs: number): void {
-    const { cursor } = fate
     fate.unit = null
     fate.state = 'waiting'
     fate.attempt = attempt
     fate.handed = true
     fate.dueFrom = this.now + soonestMs
     fate.dueBy = this.now + latestMs + (this.exact ? 0 : LATE_MS)
-    cursor.touchedAt = this.now
+    this.touch()
   }
 
   #fail(fate: Fate): void {
     fate.unit = null
     if (this.deadLetterName(fate) === undefined) this.#skip(fate, false)
     else fate.state = 'dying'
-    fate.cursor.touchedAt = this.now
+    this.touch()
     if (fate.state === 'dying') this.#deadLettered(fate)
   }
 
@@ -785,8 +780,8 @@ export class Model {
   floor(cursor: ModelCursor): number {
     const { reader, partition } = cursor
     const { plan } = reader
-    // What drop-newest took in is its own; so is what at-most-once committed and still holds back.
-    const keeps = (plan.overflow === 'drop-newest' && reader.durable) || (reader.atMostOnce && reader.gates)
+    // What drop-newest took in is its own.
+    const keeps = plan.overflow === 'drop-newest' && reader.durable
     if (keeps && this.holds(reader, partition.topic)) return 0
     let floor = partition.start
     if (plan.overflow !== 'drop-oldest') return floor
@@ -834,7 +829,7 @@ export class Model {
   #end(fate: Fate, ending: NonNullable<Fate['ending']>): void {
     fate.state = 'done'
     fate.ending = ending
-    fate.cursor.touchedAt = this.now
+    this.touch()
   }
 }
 

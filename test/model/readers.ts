@@ -56,10 +56,10 @@ export class ModelCursor {
   /** Where it was put. Everything from here on has a fate. */
   from: number
   fates: Fate[] = []
+  /** Its log took or lost records since it was put here, and since all was at rest: then overflow is judged. */
+  moved = false
   /** Drops that the broker may not have counted yet: it judges when it must. */
   freshDrops = 0
-  /** When anything about it last changed. */
-  touchedAt = 0
 
   constructor(reader: ModelReader, partition: ModelPartition, from: number) {
     this.reader = reader

@@ -44,11 +44,12 @@ function endWhatIsDue(model: Model): void {
       for (const fate of cursor.fates) if (fate.state === 'dying') model.dead(fate)
       const free = candidates(reader, cursor).some((member) => member.isFree)
       if (free && !mayFill(model)) passCopies(model, cursor)
-      if (cursor.partition.moved) model.sweep(cursor)
-      if (cursor.partition.moved || free) cursor.freshDrops = 0
+      if (!cursor.moved && !free) continue
+      model.sweep(cursor)
+      cursor.moved = false
+      cursor.freshDrops = 0
     }
   }
-  for (const topic of model.topics.values()) for (const partition of topic.partitions) partition.moved = false
 }
 
 function hasExpired(model: Model, unit: Unit): boolean {
