@@ -112,7 +112,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     if (pattern) checkPattern(target)
     for (;;) {
       const topics = this.#matching(target, pattern)
-      const starts = await this.#starts(topics, options, settings)
+      const starts = await this.#starts(topics, options, settings, pattern)
       if (this.#stopped) throw new OdradekError('CLOSED', 'the broker is closing')
       if (member.signal?.aborted === true) throw abortedError(member.signal, 'subscribe')
       const known = this.#known(options, topics, pattern)
@@ -145,11 +145,16 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   /** Positions in the topics that the reader does not know. */
-  async #starts(topics: readonly Topic[], options: AnyOptions, settings: ReaderSettings): Promise<Starts> {
+  async #starts(
+    topics: readonly Topic[],
+    options: AnyOptions,
+    settings: ReaderSettings,
+    pattern: boolean,
+  ): Promise<Starts> {
     const starts = new Map<Topic, readonly (number | undefined)[]>()
     const known = this.#known(options, topics, false)
     // A durable pattern that resumes: what it does not know was created after it left.
-    const from: StartPosition = known !== undefined && isResumedPattern(known) ? 'earliest' : settings.from
+    const from: StartPosition = pattern && known?.members.length === 0 ? 'earliest' : settings.from
     for (const topic of topics) {
       if (known?.reads(topic.id) !== true) starts.set(topic, await resolvePositions(topic, from))
     }
@@ -492,8 +497,4 @@ function placeOf(cursor: Cursor): CursorState {
 
 function startAt(stored: CursorState): { at: number; stored: CursorState } {
   return { at: stored.offset, stored }
-}
-
-function isResumedPattern(reader: Reader): boolean {
-  return reader.durable && reader.members.length === 0
 }

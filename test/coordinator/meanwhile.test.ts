@@ -127,3 +127,24 @@ describe('a reader that comes back with other settings while publishers wait for
     expect(raised('dropped')).toEqual([])
   })
 })
+
+describe('an empty group that turns to a topic it does not know', () => {
+  it.each([
+    [{}, [2]],
+    [{ from: 'earliest' }, [0, 1, 2]],
+    [{ from: 1 }, [1, 2]],
+  ] as const)('starts there as it asks to: %j', async (options, expected) => {
+    const { broker, settle } = new World()
+    const seen: unknown[] = []
+    const take = (d: { value: unknown }): void => void seen.push(d.value)
+    await broker.createTopic('known')
+    await broker.createTopic('other')
+    const member = await broker.subscribe('known', take, { group: 'g' })
+    await member.close()
+    await broker.publishAll('other', [{ value: 0 }, { value: 1 }])
+    await broker.subscribe('other', take, { group: 'g', ...options })
+    await broker.publish('other', 2)
+    await settle()
+    expect(seen).toEqual(expected)
+  })
+})
