@@ -267,13 +267,15 @@ export class Model {
     return gate
   }
 
-  /** The lowest offset that one cursor needs. */
+  /** The lowest offset that one cursor needs: what is idle below the start is gone already. */
   needs(cursor: ModelCursor, bound: 'lowest' | 'highest'): number {
-    if (cursor.reader.atMostOnce) {
-      return cursor.lowest((fate) => fate.state === 'pending' && (bound === 'lowest' || !isForOthers(fate)))
-    }
-    if (bound === 'highest') return cursor.lowest((fate) => fate.isOpen && !this.#isEnding(fate))
-    return cursor.lowest((fate) => fate.isOpen || fate.promised === this.rests)
+    const { partition, reader } = cursor
+    return cursor.lowest((fate) => {
+      if (fate.isIdle && fate.row.offset < partition.start) return false
+      if (reader.atMostOnce) return fate.state === 'pending' && (bound === 'lowest' || !isForOthers(fate))
+      if (bound === 'highest') return fate.isOpen && !this.#isEnding(fate)
+      return fate.isOpen || fate.promised === this.rests
+    })
   }
 
   /** It may have settled, or been passed by, unseen. */
@@ -624,8 +626,9 @@ export class Model {
     if (new Set(fates.map((fate) => fate.cursor)).size > 1) this.problem(`${what} of several partitions`)
     if (!reader.assigned) return
     for (const other of fates[0]?.cursor.inFlight ?? []) {
-      if (other.unit === null || other.unit.member === member || other.unit.deadlineFrom <= this.now) continue
-      this.problem(`${what} while ${other.unit.member.id} has ${other.row.offset} in flight`)
+      if (other.unit === null || other.unit.member === member) continue
+      if (other.unit.deadlineFrom <= this.now) this.expire(other.unit)
+      else this.problem(`${what} while ${other.unit.member.id} has ${other.row.offset} in flight`)
     }
   }
 

@@ -609,7 +609,10 @@ export class Runner {
     if (topic.partitions.some(({ line }) => line.some(({ unsure }) => unsure))) {
       return 'anything'
     }
-    const behind = exempt === null && partition.line.length > 0
+    const { line } = partition
+    // Whose time is up has left, or is about to.
+    if (line.length > 0 && line.every(({ deadline }) => deadline <= model.now)) return 'anything'
+    const behind = exempt === null && line.length > 0
     if (!behind && model.fits(request, 'lowest')) return 'in'
     if (!behind && model.fits(request, 'highest')) return 'anything'
     if (model.rejects(request, 'highest')) return 'FULL'
