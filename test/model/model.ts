@@ -267,11 +267,12 @@ export class Model {
     return gate
   }
 
-  /** The lowest offset that one cursor needs: what is idle below the start is gone already. */
+  /** The lowest offset that one cursor needs: what is idle below its floor is as good as gone. */
   needs(cursor: ModelCursor, bound: 'lowest' | 'highest'): number {
-    const { partition, reader } = cursor
+    const { reader } = cursor
+    const floor = this.floor(cursor)
     return cursor.lowest((fate) => {
-      if (fate.isIdle && fate.row.offset < partition.start) return false
+      if (fate.isIdle && fate.row.offset < floor) return false
       if (reader.atMostOnce) return fate.state === 'pending' && (bound === 'lowest' || !isForOthers(fate))
       if (bound === 'highest') return fate.isOpen && !this.#isEnding(fate)
       return fate.isOpen || fate.promised === this.rests
@@ -453,7 +454,14 @@ export class Model {
     reader.orphaned = noCounts()
     reader.raisedDrops = 0
     for (const cursor of reader.cursors.values()) {
+      const floor = this.floor(cursor)
       for (const fate of cursor.open) {
+        if (fate.isIdle && fate.row.offset < floor) {
+          // Whether it was counted before is not to be seen.
+          addDoubt(reader.orphaned, 'dropped', 1)
+          this.#end(fate, 'dropped')
+          continue
+        }
         fate.state = 'pending'
         fate.attempt = 1
         fate.handed = false
