@@ -5,7 +5,7 @@
 import { type Batch, Columns, type ProducerInfo } from '../../model/batch.ts'
 import { OdradekError } from '../../model/errors.ts'
 import type { ValueCodec } from '../../model/value-codec.ts'
-import { decodeMarker, type Marker } from '../format/control.ts'
+import { decodeMarker, type Marker } from './control.ts'
 import {
   type BatchHeader,
   type Crc32c,
@@ -13,7 +13,7 @@ import {
   encodeBatch,
   producerOf,
   validateBatch,
-} from '../format/record-batch.ts'
+} from './record-batch.ts'
 
 /** A batch that may be appended if its producer, its size and the log's room allow it. */
 export interface Incoming {
