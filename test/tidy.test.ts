@@ -35,6 +35,7 @@ describe('the rules', () => {
   it.each([
     ['a clean file', file('core/a.ts', "import { b } from '../model/b.ts'\nexport const a = b")],
     ['the clock, in its file', file('model/clock.ts', 'export const now = () => Date.now()')],
+    ['Node, where the file engine touches it', file('log/file/fs-node.ts', "import { open } from 'node:fs'")],
     ['Node, at the root', file('index.ts', "import { createHash } from 'node:crypto'")],
     ['an engine, at the root', file('broker.ts', "export const e = () => import('./log/memory/engine.ts')")],
     ['prose about timers', file('core/a.ts', "// setTimeout\nexport const a = 'Date.now()'")],
@@ -81,6 +82,11 @@ describe('the rules', () => {
     ],
     ['a folder without a rule', file('attic/a.ts', ''), 'attic is in no zone'],
     ['a stray file of the log', file('log/a.ts', ''), 'log/a.ts is in no zone'],
+    [
+      'a Node module, in the rest of the file engine',
+      file('log/file/journal.ts', "import { open } from 'node:fs'"),
+      'node:fs outside',
+    ],
     ['a Node module', file('memory.ts', "import { readFile } from 'node:fs'"), 'node:fs outside'],
     ['a Node global', file('core/a.ts', 'export const a = Buffer.from(b)'), 'Buffer outside'],
     ['a timer', file('core/a.ts', 'setTimeout(b, 1)'), 'setTimeout outside'],

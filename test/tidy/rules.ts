@@ -29,14 +29,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'log/state.ts': ['model', 'log/contract.ts'],
   'log/format': ['model'],
   'log/memory': ['model', 'log/contract.ts', 'log/state.ts', 'log/format'],
+  'log/file': ['model', 'log/contract.ts', 'log/state.ts', 'log/format'],
   core: ['model', 'log/contract.ts'],
   coordinator: ['model', 'log/contract.ts', 'core'],
   testing: ['model', 'log/contract.ts', 'log/format', 'broker.ts'],
 }
 
-/** Where Node's modules and globals may be named. */
+/** Where Node's modules and globals may be named: the root, and the parts of the file engine that touch the system. */
 function knowsNode(path: string): boolean {
-  return path === 'index.ts' || path.startsWith('node/')
+  return path === 'index.ts' || path.startsWith('node/') || /^log\/file\/[a-z-]+-node\.ts$/.test(path)
 }
 
 function zoneOf(path: string): string {
@@ -86,7 +87,7 @@ function nodeComplaints(file: SourceFile, code: string): string[] {
   const modules = importsOf(file).filter(({ target }) => target.startsWith('node:'))
   const globals = found(code, /(?<![.#\w])(?:Buffer|process)(?=[.([])/g)
   return [...modules.map(({ target }) => target), ...globals].map(
-    (what) => `${what} outside src/index.ts and src/node: it must run in a browser`,
+    (what) => `${what} outside src/index.ts, src/node and *-node.ts of log/file: inject it from there`,
   )
 }
 
