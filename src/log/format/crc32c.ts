@@ -34,9 +34,14 @@ function byte(bytes: Uint8Array, i: number): number {
   return bytes[i] as number
 }
 
-/** The checksum, as an unsigned 32-bit number. */
-export function crc32c(bytes: Uint8Array): number {
-  let crc = -1
+/**
+ * The checksum, as an unsigned 32-bit number. `previous` is the checksum of what comes before `bytes`, which
+ * then go on with it: `crc32c(b, crc32c(a))` is that of a and b in one piece.
+ */
+export type Crc32c = (bytes: Uint8Array, previous?: number) => number
+
+export function crc32c(bytes: Uint8Array, previous: number = 0): number {
+  let crc = ~previous
   let i = 0
   for (const last = bytes.length - SLICES; i <= last; i += SLICES) {
     crc =

@@ -1,13 +1,5 @@
 /**
- * RecordBatch v2, Kafka's unit on the wire and ours on disk. Big-endian:
- *
- *   0 base offset i64 | 8 length i32 | 12 leader epoch i32 | 16 magic i8 | 17 CRC u32 |
- *   21 attributes i16 | 23 last offset delta i32 | 27 base timestamp i64 | 35 max timestamp i64 |
- *   43 producer id i64 | 51 producer epoch i16 | 53 base sequence i32 | 57 count i32 | 61 records ...
- *
- * `length` counts what follows it. The CRC-32C covers bytes 21 to the end, so a broker can set the base
- * offset and the leader epoch without touching the rest. Attributes: bits 0-2 compression, 3 log append
- * time, 4 transactional, 5 control.
+ * RecordBatches as wholes (layout.ts shows one): reading, checking, encoding and decoding them.
  *
  * Headers are read without touching records: brokers check, number and store batches whole. Offsets of
  * records are deltas and may have gaps (compaction), so `lastOffsetDelta >= count - 1`; what a producer
@@ -17,16 +9,41 @@ import type { Columns, ProducerInfo } from '../../model/batch.ts'
 import { assert, OdradekError } from '../../model/errors.ts'
 import type { ValueCodec } from '../../model/value-codec.ts'
 import { defaultCodec } from '../../model/value-codec.ts'
+import type { FinishOptions } from './batch-builder.ts'
+import { BatchBuilder } from './batch-builder.ts'
 import type { CompressionPort } from './compression.ts'
 import { MAX_DECOMPRESSED_BYTES } from './compression.ts'
-import { crc32c } from './crc32c.ts'
-import { readInt8, readInt16, readInt32, readInt64, writeInt16, writeInt32, writeInt64 } from './integers.ts'
+import type { Crc32c } from './crc32c.ts'
+import { readInt8, readInt16, readInt32, readInt64, writeInt32, writeInt64 } from './integers.ts'
+import {
+  ATTRIBUTES_AT,
+  BASE_TIMESTAMP_AT,
+  COMPRESSION_BITS,
+  CONTROL,
+  COUNT_AT,
+  CRC_AT,
+  contradiction,
+  DELETE_HORIZON,
+  EPOCH_AT,
+  HEADER_BYTES,
+  LAST_DELTA_AT,
+  LOG_APPEND_TIME,
+  MAGIC,
+  MAGIC_AT,
+  MAX_TIMESTAMP_AT,
+  PREFIX_BYTES,
+  PRODUCER_EPOCH_AT,
+  PRODUCER_ID_AT,
+  SEQUENCE_AT,
+  SIZE_AT,
+  TRANSACTIONAL,
+} from './layout.ts'
 import type { BadValue } from './record-reader.ts'
 import { readRecords } from './record-reader.ts'
-import { MIN_RECORD_BYTES, RecordWriter } from './record-writer.ts'
+import { MIN_RECORD_BYTES } from './record-writer.ts'
 import { corrupt } from './varint.ts'
 
-export type Crc32c = (bytes: Uint8Array) => number
+export type { Crc32c } from './crc32c.ts'
 
 export interface BatchHeader {
   baseOffset: number
@@ -41,6 +58,8 @@ export interface BatchHeader {
   logAppendTime: boolean
   transactional: boolean
   control: boolean
+  /** The base timestamp is when the tombstones and markers in it may go (KIP-534). */
+  deleteHorizon: boolean
   lastOffsetDelta: number
   baseTimestamp: number
   maxTimestamp: number
@@ -50,37 +69,9 @@ export interface BatchHeader {
   count: number
 }
 
-export interface EncodeOptions {
+export interface EncodeOptions extends FinishOptions {
   readonly baseOffset: number
-  readonly leaderEpoch: number
-  readonly producer?: ProducerInfo | null
-  /** A control batch (see control.ts); transactional as its producer says. */
-  readonly control?: boolean
-  readonly crc32c?: Crc32c
 }
-
-/** Bytes in front of the first record. */
-export const HEADER_BYTES = 61
-/** Offset and length, which `length` does not count. */
-const PREFIX_BYTES = 12
-const SIZE_AT = 8
-const EPOCH_AT = 12
-const MAGIC_AT = 16
-const CRC_AT = 17
-const ATTRIBUTES_AT = 21
-const LAST_DELTA_AT = 23
-const BASE_TIMESTAMP_AT = 27
-const MAX_TIMESTAMP_AT = 35
-const PRODUCER_ID_AT = 43
-const PRODUCER_EPOCH_AT = 51
-const SEQUENCE_AT = 53
-const COUNT_AT = 57
-
-const MAGIC = 2
-const COMPRESSION_BITS = 0b111
-const LOG_APPEND_TIME = 1 << 3
-const TRANSACTIONAL = 1 << 4
-const CONTROL = 1 << 5
 
 /** @throws OdradekError CORRUPT_LOG when a whole batch of a possible shape does not start at `at`. */
 export function readHeader(bytes: Uint8Array, at: number): BatchHeader {
@@ -99,6 +90,7 @@ export function readHeader(bytes: Uint8Array, at: number): BatchHeader {
     logAppendTime: (attributes & LOG_APPEND_TIME) !== 0,
     transactional: (attributes & TRANSACTIONAL) !== 0,
     control: (attributes & CONTROL) !== 0,
+    deleteHorizon: (attributes & DELETE_HORIZON) !== 0,
     lastOffsetDelta: readInt32(bytes, at + LAST_DELTA_AT),
     baseTimestamp: readInt64(bytes, at + BASE_TIMESTAMP_AT),
     maxTimestamp: readInt64(bytes, at + MAX_TIMESTAMP_AT),
@@ -110,20 +102,9 @@ export function readHeader(bytes: Uint8Array, at: number): BatchHeader {
   if (magic !== MAGIC) throw corrupt(`magic ${magic} is not a batch of format 2`)
   if (sizeBytes < HEADER_BYTES) throw corrupt(`a batch of ${sizeBytes} bytes is shorter than its header`)
   if (sizeBytes > bytes.length - at) throw corrupt(`a batch of ${sizeBytes} bytes is cut short`)
-  checkCounts(header)
+  const why = contradiction(header.baseOffset, header.lastOffsetDelta, header.count, header.producerId)
+  if (why !== null) throw corrupt(why)
   return header
-}
-
-function checkCounts(header: BatchHeader): void {
-  const { count, lastOffsetDelta, baseOffset, producerId } = header
-  if (count <= 0) throw corrupt(`a batch of ${count} records`)
-  if (lastOffsetDelta < count - 1) throw corrupt(`${count} records up to offset delta ${lastOffsetDelta}`)
-  if (baseOffset < 0 || !Number.isSafeInteger(baseOffset + lastOffsetDelta)) {
-    throw corrupt(`base offset ${baseOffset} is out of range`)
-  }
-  if (producerId < -1 || !Number.isSafeInteger(producerId)) {
-    throw corrupt(`producer id ${producerId} is out of range`)
-  }
 }
 
 /** `readHeader`, and the CRC of what follows. */
@@ -181,9 +162,10 @@ export function producerOf(header: BatchHeader): ProducerInfo | null {
 }
 
 /**
- * One uncompressed batch of the `count` rows from `row` on, in memory of its own. Offset deltas follow the
- * rows' offsets, so they may have gaps.
- * @throws OdradekError INVALID_VALUE when the codec does not take a value.
+ * One batch of the `count` rows from `row` on, in memory of its own. Offset deltas follow the rows' offsets,
+ * so they may have gaps.
+ * @throws OdradekError INVALID_VALUE when the codec does not take a value, UNSUPPORTED when the compression
+ * is not available.
  */
 export function encodeBatch(
   rows: Columns,
@@ -194,37 +176,15 @@ export function encodeBatch(
 ): Uint8Array {
   assert(count > 0 && row >= 0 && row + count <= rows.count, 'rows of a batch exist')
   const base = rows.offsetAt(row)
-  const baseTimestamp = rows.timestampAt(row)
-  let maxTimestamp = baseTimestamp
-  const writer = new RecordWriter(codec, HEADER_BYTES)
+  const builder = new BatchBuilder()
+  builder.open(options.baseOffset, rows.timestampAt(row))
   for (let at = row; at < row + count; at++) {
-    const timestamp = rows.timestampAt(at)
-    if (timestamp > maxTimestamp) maxTimestamp = timestamp
-    writer.write(rows, at, rows.offsetAt(at) - base, timestamp - baseTimestamp)
+    const { bytes, contentType } = codec.encode(rows.values[at])
+    const delta = rows.offsetAt(at) - base
+    builder.add(bytes, rows.keyAt(at), rows.headersAt(at), rows.timestampAt(at), contentType, delta)
   }
-  const bytes = writer.finish()
-  const producer = options.producer ?? NOBODY
-  writeInt64(bytes, 0, options.baseOffset)
-  writeInt32(bytes, SIZE_AT, bytes.length - PREFIX_BYTES)
-  writeInt32(bytes, EPOCH_AT, options.leaderEpoch)
-  bytes[MAGIC_AT] = MAGIC
-  writeInt16(
-    bytes,
-    ATTRIBUTES_AT,
-    (producer.transactional ? TRANSACTIONAL : 0) | (options.control === true ? CONTROL : 0),
-  )
-  writeInt32(bytes, LAST_DELTA_AT, rows.offsetAt(row + count - 1) - base)
-  writeInt64(bytes, BASE_TIMESTAMP_AT, baseTimestamp)
-  writeInt64(bytes, MAX_TIMESTAMP_AT, maxTimestamp)
-  writeInt64(bytes, PRODUCER_ID_AT, producer.id)
-  writeInt16(bytes, PRODUCER_EPOCH_AT, producer.epoch)
-  writeInt32(bytes, SEQUENCE_AT, producer.sequence)
-  writeInt32(bytes, COUNT_AT, count)
-  writeInt32(bytes, CRC_AT, (options.crc32c ?? crc32c)(bytes.subarray(ATTRIBUTES_AT)))
-  return bytes
+  return builder.finish(options)
 }
-
-const NOBODY: ProducerInfo = { id: -1, epoch: -1, sequence: -1, transactional: false }
 
 /**
  * The rows of the batch at `at`, in memory of their own; `sizes` are the encoded sizes of the records. The

@@ -14,9 +14,7 @@
  * bytes. It depends on the bytes alone, so equal keys come back equal, also by `===`, whoever wrote them;
  * `keyBytes` and `getBytes` answer the same bytes for either form.
  */
-import type { Columns } from '../../model/batch.ts'
-import { RecordHeaders } from '../../model/record.ts'
-import type { ValueCodec } from '../../model/value-codec.ts'
+import type { HeaderValue, Key, RecordHeaders } from '../../model/record.ts'
 import { CONTENT_TYPE_HEADER } from '../../model/value-codec.ts'
 import { utf8Length, writeUtf8 } from './text.ts'
 import { varintSize, varlongSize, writeVarint, writeVarlong } from './varint.ts'
@@ -28,38 +26,49 @@ export const UNTYPED_HEADER = '__odradek.untyped'
 export const MIN_RECORD_BYTES = 7
 /** Copying by hand is faster up to here. */
 const SHORT_COPY = 16
-/** The buffer that batches are written into is kept for the next one, unless it has grown beyond this. */
+/** Buffers of finished batches, for the next ones: so many, none larger than this. */
+const MAX_SPARES = 4
 const MAX_SPARE_BYTES = 1024 * 1024
+const FIRST_BYTES = 4096
 
 /** Taken by one writer at a time: a codec is the user's code, which may come to encode another batch, or throw. */
-let spare: Uint8Array | null = null
+const spares: Uint8Array[] = []
+const NO_BYTES = new Uint8Array(0)
 
 /** Writes records one after the other, leaving room in front of them. */
 export class RecordWriter {
-  readonly #codec: ValueCodec
-  #out: Uint8Array
-  #at: number
+  #out: Uint8Array = NO_BYTES
+  #at = 0
   /** The newest content type and the header it makes: all rows of a batch mostly share it. */
   #type: string | null = null
   #typeHeader: Uint8Array = UNTYPED
 
-  constructor(codec: ValueCodec, headroomBytes: number) {
-    this.#codec = codec
-    this.#out = spare ?? new Uint8Array(4096)
-    this.#at = headroomBytes
-    spare = null
+  /** Bytes so far, headroom included. */
+  get sizeBytes(): number {
+    return this.#at
   }
 
-  write(rows: Columns, row: number, offsetDelta: number, timestampDelta: number): void {
-    const { bytes, contentType } = this.#codec.encode(rows.values[row])
-    const key = rows.keyAt(row)
-    const headers = rows.headersAt(row)
-    const extra = bytes === null ? null : this.#extraHeader(contentType, headers)
+  open(headroomBytes: number): void {
+    if (this.#out.length === 0) this.#out = spares.pop() ?? new Uint8Array(FIRST_BYTES)
+    this.#at = headroomBytes
+  }
+
+  /** `contentType` is what the value's codec says; `undefined` writes the headers as they are. */
+  write(
+    value: Uint8Array | null,
+    key: Key | null,
+    headers: RecordHeaders | null,
+    contentType: string | null | undefined,
+    timestampDelta: number,
+    offsetDelta: number,
+  ): void {
+    const extra = value === null || contentType === undefined ? null : this.#extraHeader(contentType, headers)
+    const entries = headers === null ? null : headers.toJSON()
     const keySize = key === null ? -1 : sizeOf(key)
-    const headerCount = (headers === null ? 0 : headers.size) + (extra === null ? 0 : 1)
+    const headerCount = (entries === null ? 0 : entries.length) + (extra === null ? 0 : 1)
     let size = 1 + varlongSize(timestampDelta) + varintSize(offsetDelta) + varintSize(headerCount)
-    size += fieldSize(keySize) + fieldSize(bytes === null ? -1 : bytes.length)
-    if (headers !== null) size += headersSize(headers)
+    size += fieldSize(keySize) + fieldSize(value === null ? -1 : value.length)
+    if (entries !== null) size += headersSize(entries)
     if (extra !== null) size += extra.length
 
     const out = this.#room(size)
@@ -68,17 +77,21 @@ export class RecordWriter {
     at = writeVarlong(out, at, timestampDelta)
     at = writeVarint(out, at, offsetDelta)
     at = writeField(out, at, key, keySize)
-    at = writeField(out, at, bytes, bytes === null ? -1 : bytes.length)
+    at = writeField(out, at, value, value === null ? -1 : value.length)
     at = writeVarint(out, at, headerCount)
-    if (headers !== null) at = writeHeaders(out, at, headers)
+    if (entries !== null) at = writeHeaders(out, at, entries)
     this.#at = extra === null ? at : copy(out, at, extra)
   }
 
-  /** What was written, in memory of its own, headroom first. */
-  finish(): Uint8Array {
-    const written = this.#out.slice(0, this.#at)
-    if (this.#out.length <= MAX_SPARE_BYTES) spare = this.#out
-    return written
+  /** A view of what was written from `from` on, good until the next call. */
+  written(from: number): Uint8Array {
+    return this.#out.subarray(from, this.#at)
+  }
+
+  /** Gives the buffer to whoever opens next. */
+  close(): void {
+    if (this.#out.length <= MAX_SPARE_BYTES && spares.length < MAX_SPARES) spares.push(this.#out)
+    this.#out = NO_BYTES
   }
 
   /** The header that says what the value is, as bytes. */
@@ -102,16 +115,18 @@ export class RecordWriter {
   }
 }
 
+type Entries = readonly (readonly [string, HeaderValue])[]
+
 const UNTYPED = oneHeader(UNTYPED_HEADER, null)
 
 function oneHeader(name: string, value: string | null): Uint8Array {
-  const headers = new RecordHeaders([[name, value]])
+  const headers: Entries = [[name, value]]
   const out = new Uint8Array(headersSize(headers))
   writeHeaders(out, 0, headers)
   return out
 }
 
-function headersSize(headers: RecordHeaders): number {
+function headersSize(headers: Entries): number {
   let size = 0
   for (const [name, value] of headers) {
     size += fieldSize(utf8Length(name)) + fieldSize(value === null ? -1 : sizeOf(value))
@@ -119,7 +134,7 @@ function headersSize(headers: RecordHeaders): number {
   return size
 }
 
-function writeHeaders(out: Uint8Array, start: number, headers: RecordHeaders): number {
+function writeHeaders(out: Uint8Array, start: number, headers: Entries): number {
   let at = start
   for (const [name, value] of headers) {
     at = writeField(out, at, name, utf8Length(name))

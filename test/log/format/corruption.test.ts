@@ -3,13 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { noCompression } from '../../../src/log/format/compression.ts'
 import { decodeMarker, encodeMarker } from '../../../src/log/format/control.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
-import {
-  decodeBatch,
-  encodeBatch,
-  HEADER_BYTES,
-  readHeader,
-  validateBatch,
-} from '../../../src/log/format/record-batch.ts'
+import { HEADER_BYTES } from '../../../src/log/format/layout.ts'
+import { decodeBatch, encodeBatch, readHeader, validateBatch } from '../../../src/log/format/record-batch.ts'
 import { OdradekError } from '../../../src/model/errors.ts'
 import { defaultCodec } from '../../../src/model/value-codec.ts'
 import { bytesOf, codeOf, columnsOf } from './helpers.ts'

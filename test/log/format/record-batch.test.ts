@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { noCompression } from '../../../src/log/format/compression.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
+import { HEADER_BYTES } from '../../../src/log/format/layout.ts'
 import type { EncodeOptions } from '../../../src/log/format/record-batch.ts'
 import {
   decodeBatch,
   encodeBatch,
-  HEADER_BYTES,
   producerOf,
   readHeader,
   validateBatch,
