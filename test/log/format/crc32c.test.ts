@@ -43,4 +43,13 @@ describe('CRC-32C', () => {
       }),
     )
   })
+
+  it('goes on from that of what came before', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 6 }), (parts) => {
+        const whole = Uint8Array.from(parts.flatMap((part) => [...part]))
+        expect(parts.reduce((previous, part) => crc32c(part, previous), 0)).toBe(crc32c(whole))
+      }),
+    )
+  })
 })
