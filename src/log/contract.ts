@@ -152,7 +152,8 @@ export interface PartitionLog {
 
   /** The first record at or after `timestamp`. */
   offsetAt(timestamp: number): Promise<At | undefined>
-  maxTimestamp(): At | undefined
+  /** The first record that has the newest timestamp of all that are kept. */
+  newest(): Promise<At | undefined>
   /** End offset of `epoch`: the start of the next one, `end` for the current, undefined for an unknown one. */
   epochEnd(epoch: number): { epoch: number; endOffset: number } | undefined
   /** Active producers, for DescribeProducers. */

@@ -118,7 +118,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a trim that does nothing': () => ({ trim: async () => {} }),
   'a trim that goes too far': (log) => ({ trim: (before) => log.trim(before + 1) }),
   'times that are found a moment late': (log) => ({ offsetAt: (timestamp) => log.offsetAt(timestamp + 1) }),
-  'no newest time': () => ({ maxTimestamp: () => undefined }),
+  'no newest time': () => ({ newest: async () => undefined }),
   'an end for every epoch': (log) => ({ epochEnd: (epoch) => ({ epoch, endOffset: log.marks.end }) }),
   'producers that are not listed': () => ({ producers: () => [] }),
   'a close that does not close': () => ({ close: async () => {} }),

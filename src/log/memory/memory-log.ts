@@ -348,7 +348,7 @@ export class MemoryLog implements PartitionLog {
     return firstAtOrAfter(this.#retained.ring, this.marks.start, timestamp, this.#conversions)
   }
 
-  maxTimestamp(): At | undefined {
+  async newest(): Promise<At | undefined> {
     const newest = newestTimestamp(this.#retained.ring, this.marks.start, this.#conversions)
     return newest < 0
       ? undefined

@@ -242,7 +242,7 @@ export const READING: readonly LogCase[] = [
     async run(engine) {
       const log = await openLog(engine)
       same(await log.offsetAt(0), undefined, 'in an empty log')
-      same(log.maxTimestamp(), undefined, 'the newest of an empty log')
+      same(await log.newest(), undefined, 'the newest of an empty log')
       for (const ms of [0, 10, 10, 20]) log.tryAppendOne(ms, null, null, T0 + ms, 100)
       await accept(log, wireBatchOf([30, 15, 40].map((ms) => ({ value: ms, timestamp: T0 + ms }))))
       for (const [ms, offset] of [
@@ -258,13 +258,13 @@ export const READING: readonly LogCase[] = [
       }
       same(await log.offsetAt(T0 + 41), undefined, 'after the newest')
       same(await log.offsetAt(T0 + 12), { offset: 3, timestamp: T0 + 20 }, 'with its own timestamp')
-      same(log.maxTimestamp(), { offset: 6, timestamp: T0 + 40 }, 'the newest')
+      same(await log.newest(), { offset: 6, timestamp: T0 + 40 }, 'the newest')
       await log.trim(2)
       same((await log.offsetAt(T0))?.offset, 2, 'evicted records are not found')
       await log.trim(5)
       same((await log.offsetAt(T0))?.offset, 5, 'inside a wire batch')
       await log.trim(7)
-      same([await log.offsetAt(T0), log.maxTimestamp()], [undefined, undefined], 'when nothing is kept')
+      same([await log.offsetAt(T0), await log.newest()], [undefined, undefined], 'when nothing is kept')
     },
   },
   {
@@ -274,9 +274,9 @@ export const READING: readonly LogCase[] = [
       const log = await openLog(engine)
       await accept(log, wireBatchOf([90, 20, 30].map((ms) => ({ value: ms, timestamp: T0 + ms }))))
       await accept(log, wireBatchOf([30, 30].map((ms) => ({ value: ms, timestamp: T0 + ms }))))
-      same(log.maxTimestamp(), { offset: 0, timestamp: T0 + 90 }, 'at first')
+      same(await log.newest(), { offset: 0, timestamp: T0 + 90 }, 'at first')
       await log.trim(1)
-      same(log.maxTimestamp(), { offset: 2, timestamp: T0 + 30 }, 'once the newest is evicted')
+      same(await log.newest(), { offset: 2, timestamp: T0 + 30 }, 'once the newest is evicted')
     },
   },
   {
