@@ -24,6 +24,7 @@ import {
   DELETE_HORIZON,
   EPOCH_AT,
   HEADER_BYTES,
+  IN_PROCESS,
   LAST_DELTA_AT,
   MAGIC,
   MAGIC_AT,
@@ -50,6 +51,8 @@ export interface FinishOptions {
   readonly control?: boolean
   /** The timestamp given to `open` is the delete horizon of a compacted batch. */
   readonly deleteHorizon?: boolean
+  /** Its records were published in process, where values are validated. */
+  readonly inProcess?: boolean
   readonly compression?: BatchCompression
   readonly crc32c?: Crc32c
 }
@@ -145,5 +148,6 @@ function attributesOf(options: FinishOptions): number {
   let attributes = options.compression?.type ?? 0
   if (options.producer?.transactional) attributes |= TRANSACTIONAL
   if (options.control) attributes |= CONTROL
-  return options.deleteHorizon ? attributes | DELETE_HORIZON : attributes
+  if (options.deleteHorizon) attributes |= DELETE_HORIZON
+  return options.inProcess ? attributes | IN_PROCESS : attributes
 }

@@ -8,7 +8,8 @@
  * `length` counts what follows it. The CRC-32C covers bytes 21 to the end, so a broker can set the base
  * offset and the leader epoch without touching the rest. Attributes: bits 0-2 compression, 3 log append
  * time, 4 transactional, 5 control, 6 delete horizon (the base timestamp of a compacted batch is then the time
- * at which its tombstones and markers may go).
+ * at which its tombstones and markers may go). Bit 14 is ours, Kafka uses none above 6: the records were
+ * published in process, and so validated; a client that sends it is refused.
  */
 export const SIZE_AT = 8
 export const EPOCH_AT = 12
@@ -34,6 +35,7 @@ export const LOG_APPEND_TIME: number = 1 << 3
 export const TRANSACTIONAL: number = 1 << 4
 export const CONTROL: number = 1 << 5
 export const DELETE_HORIZON: number = 1 << 6
+export const IN_PROCESS: number = 1 << 14
 
 /** Why a header's numbers cannot be true together, or `null`. Allocates nothing where they can. */
 export function contradiction(

@@ -26,6 +26,7 @@ import {
   DELETE_HORIZON,
   EPOCH_AT,
   HEADER_BYTES,
+  IN_PROCESS,
   LAST_DELTA_AT,
   LOG_APPEND_TIME,
   MAGIC,
@@ -127,8 +128,9 @@ export function validateProduced(bytes: Uint8Array, crc32c: Crc32c): BatchHeader
 
 /**
  * Refuses what a producer must not send in `sizeBytes`: more than one batch, a base offset, gaps, control
- * records, a transaction without a producer, a producer without a sequence, more records than can be there
- * (a count is taken from the log's offsets long before a record is looked at).
+ * records, our own mark of what was validated, a transaction without a producer, a producer without a
+ * sequence, more records than can be there (a count is taken from the log's offsets long before a record is
+ * looked at).
  * @throws OdradekError INVALID_VALUE
  */
 export function checkProduced(header: BatchHeader, sizeBytes: number): void {
@@ -138,6 +140,7 @@ export function checkProduced(header: BatchHeader, sizeBytes: number): void {
   if (lastOffsetDelta !== count - 1)
     throw notAllowed(`${count} records up to offset delta ${lastOffsetDelta}`)
   if (header.control) throw notAllowed('control records')
+  if ((header.attributes & IN_PROCESS) !== 0) throw notAllowed('what counts as published in process')
   if (header.producerId >= 0 && (header.baseSequence < 0 || header.producerEpoch < 0)) {
     throw notAllowed('a producer without epoch and sequence')
   }

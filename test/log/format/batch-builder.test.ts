@@ -4,7 +4,7 @@ import { BatchBuilder } from '../../../src/log/format/batch-builder.ts'
 import type { CompressionPort } from '../../../src/log/format/compression.ts'
 import { noCompression } from '../../../src/log/format/compression.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
-import { HEADER_BYTES } from '../../../src/log/format/layout.ts'
+import { HEADER_BYTES, IN_PROCESS } from '../../../src/log/format/layout.ts'
 import { decodeBatch, encodeBatch, producerOf, validateBatch } from '../../../src/log/format/record-batch.ts'
 import { RecordHeaders } from '../../../src/model/record.ts'
 import { defaultCodec } from '../../../src/model/value-codec.ts'
@@ -104,6 +104,16 @@ describe('a batch builder', () => {
       maxTimestamp: NOW - 2,
     })
     expect(decode(bytes).map(({ timestamp }) => timestamp)).toEqual([NOW - 5, NOW - 2, NOW - 9])
+  })
+
+  it('says which of its batches were published in process', () => {
+    const builder = new BatchBuilder()
+    const attributes = [true, false].map((inProcess) => {
+      builder.open(0, NOW)
+      builder.add(null, null, null, NOW)
+      return validateBatch(builder.finish({ leaderEpoch: 0, inProcess }), 0, crc32c).attributes
+    })
+    expect(attributes).toEqual([IN_PROCESS, 0])
   })
 
   it('compresses the records, not the header', () => {

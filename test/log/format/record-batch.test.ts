@@ -374,6 +374,7 @@ describe('a batch from a producer', () => {
     ['with a base offset of its own', good({ baseOffset: 1 })],
     ['with gaps', encode([row('a'), row('b', { offset: 2 })])],
     ['of control records', good({ control: true })],
+    ['that claims to be from this process', good({ inProcess: true })],
     ['with a producer but no sequence', good({ producer: { ...producer, sequence: -1 } })],
     ['with a producer but no epoch', good({ producer: { ...producer, epoch: -1 } })],
     ['in a transaction of nobody', good({ producer: { ...producer, id: -1, transactional: true } })],
