@@ -46,6 +46,26 @@ export interface FileSystem {
   exists(path: string): Promise<boolean>
 }
 
+export type Operation = keyof typeof VERBS
+
+/** How a message names what was tried. */
+const VERBS = {
+  open: 'open',
+  read: 'read',
+  write: 'write to',
+  sync: 'sync',
+  truncate: 'cut',
+  size: 'measure',
+  close: 'close',
+  list: 'list',
+  makeDirectory: 'make the directory',
+  rename: 'rename',
+  remove: 'remove',
+  removeDirectory: 'remove the directory',
+  syncDirectory: 'sync the directory',
+  exists: 'look for',
+} as const
+
 /** What a failure of the system carries besides its text. */
 interface SystemError {
   readonly code?: unknown
@@ -71,12 +91,12 @@ const ADVICE: Readonly<Record<string, string>> = {
 }
 
 /** The error of the seam for a failure of the system's: what was done, to which path, what helps. */
-export function storageError(operation: string, path: string, cause: unknown): OdradekError {
+export function storageError(operation: Operation, path: string, cause: unknown): OdradekError {
   const code = systemCode(cause)
   const advice = code === undefined ? undefined : ADVICE[code]
   return new OdradekError(
     FULL.has(code) ? 'STORAGE_FULL' : 'STORAGE_ERROR',
-    `cannot ${operation} ${path === '' ? 'the data directory' : path}: ${code ?? 'the file system failed'}` +
+    `cannot ${VERBS[operation]} ${path === '' ? '.' : path}: ${code ?? 'the file system failed'}` +
       `${advice === undefined ? '' : `; ${advice}`}`,
     { cause },
   )
