@@ -81,8 +81,7 @@ describe('power loss', () => {
     const { fs, file } = await durable(filled(512, 1))
     await file.write(filled(600, 2), 512)
     const seen = outcomes(fs)
-    for (const outcome of ['1', '12', '100+88', '120+88', '102+88', '122+88'])
-      expect(seen).toContain(outcome)
+    for (const outcome of ['1', '12', '100+88', '120+88', '102+88', '122+88']) expect(seen).toContain(outcome)
   })
 
   it('loses only a suffix of what was appended, for some seeds', async () => {
