@@ -1,0 +1,281 @@
+/**
+ * A group of the journal: everything that takes effect together, in one piece on the disk. Big-endian:
+ *
+ *   0 magic u32 "ODJG" | 4 body length u32 | 8 sequence u64 | 16 synced u64 | 24 CRC-32C of the body u32 |
+ *   28 CRC-32C of bytes 0-27 u32 | 32 body: entries, end to end
+ *
+ *   entry     kind u8 | length u32 | payload
+ *     1 batch      log | one RecordBatch v2, its offsets set
+ *     2 meta       JSON: [[key, value or null], ...]
+ *     3 start      log | offset u64          the log begins there now
+ *     4 delete     log                       the log is gone
+ *   log       id length u8 | topic id, UTF-8 | partition u32
+ *
+ * `synced` is the sequence of the newest group known to be on the disk when this one was formed. So if this group
+ * can be read and group k cannot, `synced ≥ k` says that k was whole once: the disk lost it, no crash did.
+ *
+ * The header has a CRC of its own, so that a length is known to be true before anybody follows it, and a search for
+ * groups through damage passes by whatever only looks like one.
+ *
+ * Records hold whatever bytes somebody published, also bytes that look like a group. They must never be taken for
+ * one, where a group was cut off in its middle or overwritten in part: so the CRCs start from a secret number of
+ * the data directory (`seeded`), which nobody who only publishes knows.
+ */
+import { assert, OdradekError } from '../../model/errors.ts'
+import type { MetaChange } from '../contract.ts'
+import type { Crc32c } from '../format/crc32c.ts'
+import { readInt32, readInt64, writeInt32, writeInt64 } from '../format/integers.ts'
+import { readUtf8, utf8Length, writeUtf8 } from '../format/text.ts'
+
+export interface LogId {
+  readonly topicId: string
+  readonly partition: number
+}
+
+export type Entry =
+  | { readonly kind: 'batch'; readonly log: LogId; readonly bytes: Uint8Array }
+  | { readonly kind: 'meta'; readonly changes: readonly MetaChange[] }
+  | { readonly kind: 'start'; readonly log: LogId; readonly offset: number }
+  | { readonly kind: 'delete'; readonly log: LogId }
+
+export interface GroupHeader {
+  /** Header and body. */
+  readonly sizeBytes: number
+  readonly sequence: number
+  readonly synced: number
+}
+
+export const GROUP_HEADER_BYTES = 32
+const MAGIC = [0x4f, 0x44, 0x4a, 0x47] as const
+const LENGTH_AT = 4
+const SEQUENCE_AT = 8
+const SYNCED_AT = 16
+const BODY_CRC_AT = 24
+const HEADER_CRC_AT = 28
+
+const BATCH = 1
+const META = 2
+const START = 3
+const DELETE = 4
+/** Kind and length. */
+const ENTRY_HEADER_BYTES = 5
+/** Length of the id, and the partition. */
+const LOG_BYTES = 5
+const MAX_ID_BYTES = 255
+const OFFSET_BYTES = 8
+
+/** A payload up to this is copied: to hand the system one more piece costs more than copying so little. */
+const COPIED_BYTES = 512
+const FIRST_BUFFER_BYTES = 4 * 1024
+const MAX_BUFFER_BYTES = 256 * 1024
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The same checksum, started from `seed`. */
+export function seeded(crc32c: Crc32c, seed: number): Crc32c {
+  return (bytes, previous = seed) => crc32c(bytes, previous)
+}
+
+/**
+ * Makes one group. Headers, and payloads that are small, go into buffers of its own; larger batches stay where they
+ * are and must not change until the group is written.
+ *
+ *   buffers   │ header │ entry, batch │ entry, batch │ entry │        │ entry │ meta │
+ *   pieces    └──────────────────────────────────────────────┘ batch └──────────────┘
+ */
+export class GroupBuilder {
+  readonly #pieces: Uint8Array[] = []
+  #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
+  /** Bytes of the buffer from here to `#at` are in no piece yet. */
+  #from = 0
+  #at = GROUP_HEADER_BYTES
+  #sizeBytes = GROUP_HEADER_BYTES
+
+  /** Of the whole group. */
+  get sizeBytes(): number {
+    return this.#sizeBytes
+  }
+
+  get isEmpty(): boolean {
+    return this.#sizeBytes === GROUP_HEADER_BYTES
+  }
+
+  /** One whole RecordBatch, its offsets set. */
+  batch(log: LogId, bytes: Uint8Array): void {
+    this.#openOfLog(BATCH, log, bytes.length)
+    this.#payload(bytes)
+  }
+
+  /** A value of `undefined` is not JSON, and is taken for `null`. */
+  meta(changes: readonly MetaChange[]): void {
+    const json = encoder.encode(JSON.stringify(changes))
+    this.#open(META, json.length, 0)
+    this.#payload(json)
+  }
+
+  start(log: LogId, offset: number): void {
+    this.#openOfLog(START, log, OFFSET_BYTES)
+    this.#reserve(OFFSET_BYTES)
+    writeInt64(this.#buffer, this.#at, offset)
+    this.#at += OFFSET_BYTES
+  }
+
+  delete(log: LogId): void {
+    this.#openOfLog(DELETE, log, 0)
+  }
+
+  /** The pieces of the group, to be written in a row. The builder is spent. */
+  finish(sequence: number, synced: number, crc32c: Crc32c): readonly Uint8Array[] {
+    this.#cut()
+    const [first, ...rest] = this.#pieces as [Uint8Array, ...Uint8Array[]]
+    let crc = crc32c(first.subarray(GROUP_HEADER_BYTES))
+    for (const piece of rest) crc = crc32c(piece, crc)
+    first.set(MAGIC)
+    writeInt32(first, LENGTH_AT, this.#sizeBytes - GROUP_HEADER_BYTES)
+    writeInt64(first, SEQUENCE_AT, sequence)
+    writeInt64(first, SYNCED_AT, synced)
+    writeInt32(first, BODY_CRC_AT, crc)
+    writeInt32(first, HEADER_CRC_AT, crc32c(first.subarray(0, HEADER_CRC_AT)))
+    return this.#pieces
+  }
+
+  #openOfLog(kind: number, log: LogId, payloadBytes: number): void {
+    const idBytes = utf8Length(log.topicId)
+    assert(idBytes <= MAX_ID_BYTES, `a topic id of ${idBytes} bytes`)
+    this.#open(kind, idBytes + LOG_BYTES + payloadBytes, idBytes + LOG_BYTES)
+    this.#buffer[this.#at] = idBytes
+    const end = writeUtf8(this.#buffer, this.#at + 1, log.topicId)
+    writeInt32(this.#buffer, end, log.partition)
+    this.#at = end + 4
+  }
+
+  /** The header of an entry, with room behind it for what follows in the buffer. */
+  #open(kind: number, payloadBytes: number, roomBytes: number): void {
+    this.#reserve(ENTRY_HEADER_BYTES + roomBytes)
+    this.#buffer[this.#at] = kind
+    writeInt32(this.#buffer, this.#at + 1, payloadBytes)
+    this.#at += ENTRY_HEADER_BYTES
+    this.#sizeBytes += ENTRY_HEADER_BYTES + payloadBytes
+  }
+
+  #payload(bytes: Uint8Array): void {
+    if (bytes.length > COPIED_BYTES) {
+      this.#cut()
+      this.#pieces.push(bytes)
+      return
+    }
+    this.#reserve(bytes.length)
+    this.#buffer.set(bytes, this.#at)
+    this.#at += bytes.length
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return
+    this.#cut()
+    this.#buffer = new Uint8Array(Math.min(this.#buffer.length * 2, MAX_BUFFER_BYTES))
+    this.#from = this.#at = 0
+  }
+
+  /** Makes a piece of what the buffer holds. */
+  #cut(): void {
+    if (this.#at === this.#from) return
+    this.#pieces.push(this.#buffer.subarray(this.#from, this.#at))
+    this.#from = this.#at
+  }
+}
+
+/** The header at `at`, if one is there that its CRC holds for. */
+export function readGroupHeader(bytes: Uint8Array, at: number, crc32c: Crc32c): GroupHeader | undefined {
+  if (bytes.length - at < GROUP_HEADER_BYTES || !isMagic(bytes, at)) return undefined
+  const crc = readInt32(bytes, at + HEADER_CRC_AT) >>> 0
+  if (crc32c(bytes.subarray(at, at + HEADER_CRC_AT)) !== crc) return undefined
+  return {
+    sizeBytes: (readInt32(bytes, at + LENGTH_AT) >>> 0) + GROUP_HEADER_BYTES,
+    sequence: readInt64(bytes, at + SEQUENCE_AT),
+    synced: readInt64(bytes, at + SYNCED_AT),
+  }
+}
+
+/** Whether all of the group with this header at `at` is there, as it was written. */
+export function isWhole(bytes: Uint8Array, at: number, header: GroupHeader, crc32c: Crc32c): boolean {
+  const end = at + header.sizeBytes
+  if (end > bytes.length) return false
+  const crc = readInt32(bytes, at + BODY_CRC_AT) >>> 0
+  return crc32c(bytes.subarray(at + GROUP_HEADER_BYTES, end)) === crc
+}
+
+/** The sequence in the header of a finished group. */
+export function sequenceOf(header: Uint8Array): number {
+  return readInt64(header, SEQUENCE_AT)
+}
+
+/** Where the next four bytes are that may begin a group, from `from` on; −1 for nowhere. */
+export function findMagic(bytes: Uint8Array, from: number): number {
+  let at = bytes.indexOf(MAGIC[0], from)
+  while (at >= 0 && !isMagic(bytes, at)) at = bytes.indexOf(MAGIC[0], at + 1)
+  return at
+}
+
+function isMagic(bytes: Uint8Array, at: number): boolean {
+  return (
+    bytes[at] === MAGIC[0] &&
+    bytes[at + 1] === MAGIC[1] &&
+    bytes[at + 2] === MAGIC[2] &&
+    bytes[at + 3] === MAGIC[3]
+  )
+}
+
+/**
+ * The entries of the whole group at `at`. Batches are views of `bytes`.
+ * @throws OdradekError CORRUPT_LOG: no disk does that to a group whose CRC holds, another program may.
+ */
+export function readEntries(bytes: Uint8Array, at: number, header: GroupHeader, where: string): Entry[] {
+  const entries: Entry[] = []
+  const end = at + header.sizeBytes
+  let from = at + GROUP_HEADER_BYTES
+  while (from < end) {
+    const payload = from + ENTRY_HEADER_BYTES
+    const next = payload + (readInt32(bytes, from + 1) >>> 0)
+    const entry = next > end ? undefined : readEntry(bytes, bytes[from] as number, payload, next)
+    if (entry === undefined) {
+      throw new OdradekError(
+        'CORRUPT_LOG',
+        `${where}, position ${from}: the entry, of kind ${bytes[from]}, is none that this version writes`,
+      )
+    }
+    entries.push(entry)
+    from = next
+  }
+  return entries
+}
+
+function readEntry(bytes: Uint8Array, kind: number, from: number, end: number): Entry | undefined {
+  if (kind === META) {
+    const changes = readChanges(bytes.subarray(from, end))
+    return changes && { kind: 'meta', changes }
+  }
+  const idEnd = from + 1 + (bytes[from] as number)
+  const rest = idEnd + 4
+  if (rest > end) return undefined
+  const log = { topicId: readUtf8(bytes, from + 1, idEnd), partition: readInt32(bytes, idEnd) >>> 0 }
+  if (kind === BATCH) return { kind: 'batch', log, bytes: bytes.subarray(rest, end) }
+  if (kind === START && end - rest === OFFSET_BYTES)
+    return { kind: 'start', log, offset: readInt64(bytes, rest) }
+  if (kind === DELETE && end === rest) return { kind: 'delete', log }
+  return undefined
+}
+
+function readChanges(bytes: Uint8Array): MetaChange[] | undefined {
+  try {
+    const changes: unknown = JSON.parse(decoder.decode(bytes))
+    return Array.isArray(changes) && changes.every(isChange) ? changes : undefined
+  } catch {
+    // Neither JSON nor UTF-8: as good as any other nonsense.
+    return undefined
+  }
+}
+
+function isChange(change: unknown): change is MetaChange {
+  return Array.isArray(change) && change.length === 2 && typeof change[0] === 'string'
+}
