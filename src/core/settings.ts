@@ -278,7 +278,12 @@ export function known<T extends object>(
   return options
 }
 
-function oneOf<T extends string>(name: string, value: T | undefined, allowed: readonly T[], otherwise: T): T {
+export function oneOf<T extends string>(
+  name: string,
+  value: T | undefined,
+  allowed: readonly T[],
+  otherwise: T,
+): T {
   if (value === undefined) return otherwise
   if (allowed.includes(value)) return value
   throw invalid(`${name} is one of ${allowed.join(', ')}; got ${shown(value)}`)

@@ -1,25 +1,26 @@
 /** From the options of a topic to settings without holes, everything checked. */
 
-import type { RetentionLimits } from '../log/contract.ts'
+import type { Cleanup, Engine, RetentionLimits } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import {
   DEFAULT_DEDUPE_MS,
   DEFAULT_DEDUPE_RECORDS,
+  DEFAULT_DELETE_RETENTION_MS,
   DEFAULT_MAX_WAITING,
   DEFAULT_MAX_WAITING_BYTES,
   DEFAULT_PUBLISH_TIMEOUT_MS,
-  DEFAULT_RETENTION_BYTES,
-  DEFAULT_RETENTION_RECORDS,
   MAX_PARTITIONS,
 } from '../model/limits.ts'
 import type { Retention, TopicChanges, TopicOptions } from '../model/options.ts'
 import type { StandardSchemaV1 } from '../model/standard-schema.ts'
 import { defaultCodec, type ValueCodec } from '../model/value-codec.ts'
-import { count, invalid, known, positive } from './settings.ts'
+import { count, invalid, known, nonNegative, oneOf, positive } from './settings.ts'
 
 export interface TopicSettings {
   readonly partitions: number
   readonly retention: RetentionLimits
+  readonly cleanup: Cleanup
+  readonly deleteRetentionMs: number
   readonly schema: StandardSchemaV1 | null
   readonly dedupe: { readonly windowMs: number; readonly records: number } | null
   readonly codec: ValueCodec
@@ -28,9 +29,14 @@ export interface TopicSettings {
   readonly publishTimeoutMs: number
 }
 
+/** What settings depend on of the engine that is to keep them. */
+export type EngineTraits = Pick<Engine, 'scheme' | 'encodes' | 'compacts' | 'retention'>
+
 const OPTIONS = [
   'partitions',
   'retention',
+  'cleanup',
+  'deleteRetentionMs',
   'schema',
   'dedupe',
   'codec',
@@ -39,12 +45,19 @@ const OPTIONS = [
   'publishTimeoutMs',
 ] as const
 
-export function topicSettings<T>(given: TopicOptions<T>): TopicSettings {
+/** @throws OdradekError INVALID_ARGUMENT; UNSUPPORTED for what the engine cannot do */
+export function topicSettings<T>(given: TopicOptions<T>, engine: EngineTraits): TopicSettings {
   const options = known('topic', given, OPTIONS)
   const maxWaiting = known('maxWaiting', options.maxWaiting, ['records', 'bytes'])
   return {
     partitions: partitionCount(options.partitions ?? 1),
-    retention: retentionLimits(options.retention),
+    retention: retentionLimits(options.retention, engine.retention, engine),
+    cleanup: cleanupOf(options.cleanup, engine),
+    deleteRetentionMs: nonNegative(
+      'deleteRetentionMs',
+      options.deleteRetentionMs,
+      DEFAULT_DELETE_RETENTION_MS,
+    ),
     schema: schemaOf(options.schema),
     dedupe: dedupeOf(options.dedupe),
     codec: codecOf(options.codec),
@@ -60,6 +73,12 @@ export function topicSettings<T>(given: TopicOptions<T>): TopicSettings {
 /** @throws OdradekError INVALID_ARGUMENT for what a topic cannot change once it exists. */
 export function checkChanges(changes: TopicChanges): void {
   known('alterTopic', changes, ['partitions', 'retention'])
+}
+
+function cleanupOf(given: Cleanup | undefined, engine: EngineTraits): Cleanup {
+  const cleanup = oneOf('cleanup', given, ['delete', 'compact'], 'delete')
+  if (cleanup === 'delete' || engine.compacts) return cleanup
+  throw new OdradekError('UNSUPPORTED', `logs of the engine "${engine.scheme}:" are not compacted`)
 }
 
 function schemaOf(schema: unknown): StandardSchemaV1 | null {
@@ -90,13 +109,23 @@ function sizeOfOf(sizeOf: unknown): TopicSettings['sizeOf'] {
   throw invalid('sizeOf is a function from a value to its bytes')
 }
 
-export function retentionLimits(given: Retention | undefined, current?: RetentionLimits): RetentionLimits {
+/** What is given, over what holds otherwise. */
+export function retentionLimits(
+  given: Retention | undefined,
+  otherwise: RetentionLimits,
+  engine: EngineTraits,
+): RetentionLimits {
   const { records, bytes, ageMs } = known('retention', given, ['records', 'bytes', 'ageMs'])
-  return {
-    records: count('retention.records', records, current?.records ?? DEFAULT_RETENTION_RECORDS),
-    bytes: positive('retention.bytes', bytes, current?.bytes ?? DEFAULT_RETENTION_BYTES),
-    ageMs: positive('retention.ageMs', ageMs, current?.ageMs ?? Number.POSITIVE_INFINITY),
+  const limits = {
+    records:
+      records === Number.POSITIVE_INFINITY ? records : count('retention.records', records, otherwise.records),
+    bytes: positive('retention.bytes', bytes, otherwise.bytes),
+    ageMs: positive('retention.ageMs', ageMs, otherwise.ageMs),
   }
+  // Age alone is no bound: how much comes within it is up to publishers.
+  const endless = limits.records === Number.POSITIVE_INFINITY && limits.bytes === Number.POSITIVE_INFINITY
+  if (endless && !engine.encodes) throw invalid('in memory, retention is bounded by records or by bytes')
+  return limits
 }
 
 export function partitionCount(partitions: number): number {
@@ -107,8 +136,8 @@ export function partitionCount(partitions: number): number {
 }
 
 /**
- * Creating a topic again is a no-op when it asks for the same. Of one that was `restored`, only what is stored
- * is known to compare.
+ * Creating a topic again is a no-op when it asks for the same. One that was `restored` takes what its log does not go
+ * by from whoever creates it first: the program may have changed since.
  */
 export function assertSameTopic(
   name: string,
@@ -120,7 +149,7 @@ export function assertSameTopic(
   const differs = (what: string): OdradekError =>
     new OdradekError('TOPIC_EXISTS', `topic "${name}" exists with other ${what}; match it, or use alterTopic`)
   if (partitions !== wanted.partitions) throw differs('partitions')
-  for (const part of restored ? STORED : COMPARED) {
+  for (const part of restored ? OF_THE_LOG : COMPARED) {
     if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)
   }
   for (const part of restored ? [] : IDENTICAL) {
@@ -128,8 +157,9 @@ export function assertSameTopic(
   }
 }
 
-const STORED = ['retention'] as const
-const COMPARED = ['retention', 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const
+/** What the log itself goes by. */
+const OF_THE_LOG = ['retention', 'cleanup', 'deleteRetentionMs'] as const
+const COMPARED = [...OF_THE_LOG, 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const
 const IDENTICAL = ['schema', 'codec', 'sizeOf'] as const
 
 /** JSON has no Infinity, so numbers are spelled out. */

@@ -119,14 +119,18 @@ export class Topics implements TopicPort {
   /** Creates, or answers the existing one when its settings are the same. */
   create<T>(name: string, options: TopicOptions<T>): Promise<Topic> {
     checkTopicName(name)
-    const settings = topicSettings(options)
-    return this.#createOnce(name, settings, name.startsWith(DLQ_PREFIX))
+    const settings = topicSettings(options, this.#engine)
+    const deadLetter = name.startsWith(DLQ_PREFIX)
+    if (deadLetter && settings.cleanup === 'compact') throw compactedLetters(name)
+    return this.#createOnce(name, settings, deadLetter)
   }
 
   async deadLetters(name: string): Promise<Topic> {
     const existing = this.#byName.get(name)
-    const topic = existing ?? (await this.#createOnce(checkTopicName(name), topicSettings({}), true, true))
+    const settings = topicSettings({}, this.#engine)
+    const topic = existing ?? (await this.#createOnce(checkTopicName(name), settings, true, true))
     if (topic.isDeadLetter) return topic
+    if (topic.settings.cleanup === 'compact') throw compactedLetters(name)
     await this.#remember(topic, topic.partitions.length, topic.retention, true)
     this.#receivesDeadLetters(topic)
     return topic
@@ -197,11 +201,14 @@ export class Topics implements TopicPort {
   }
 
   #openLog(topic: Topic, partition: number, retention = topic.retention): Promise<PartitionLog> {
+    const { cleanup, deleteRetentionMs } = topic.settings
     return this.#engine.openLog({
       topic: topic.name,
       topicId: topic.id,
       partition,
       retention,
+      cleanup,
+      deleteRetentionMs,
       codec: codecOf(topic),
     })
   }
@@ -233,14 +240,15 @@ export class Topics implements TopicPort {
   async restore(): Promise<void> {
     for (const [key, value] of [...this.#engine.meta.scan(META_PREFIX)]) {
       const { name, partitions, retention, deadLetter } = value as StoredTopic
-      const settings = topicSettings({
+      const options = {
         partitions,
         retention: {
           records: retention.records,
           bytes: retention.bytes ?? Number.POSITIVE_INFINITY,
           ageMs: retention.ageMs ?? Number.POSITIVE_INFINITY,
         },
-      })
+      }
+      const settings = topicSettings(options, this.#engine)
       this.#byCollision.set(collisionKey(name), name)
       const topic = await this.#make(name, key.slice(META_PREFIX.length), settings, deadLetter, false)
       topic.restored = true
@@ -259,7 +267,7 @@ export class Topics implements TopicPort {
     checkChanges(changes)
     const topic = this.require(name)
     const before = topic.partitions.length
-    const retention = retentionLimits(changes.retention, topic.retention)
+    const retention = retentionLimits(changes.retention, topic.retention, this.#engine)
     const partitions = partitionCount(changes.partitions ?? before)
     if (partitions < before) {
       throw invalid(`"${name}" has ${before} partitions; they can be added, never removed`)
@@ -327,6 +335,11 @@ export class Topics implements TopicPort {
 
 function orNull(limit: number): number | null {
   return limit === Number.POSITIVE_INFINITY ? null : limit
+}
+
+/** Letters are told apart by where they failed, not by their keys. */
+function compactedLetters(name: string): OdradekError {
+  return invalid(`"${name}" takes dead letters, so it cannot be compacted`)
 }
 
 /** The codec that the topic has when it is asked: one that comes back gets its own with the next `createTopic`. */

@@ -32,14 +32,27 @@ export interface Marks {
 export type Isolation = 'committed' | 'uncommitted'
 
 /**
- * `tryAppendOne`'s answers that are no offset, all below 0: the log is full and the gate holds its oldest
- * record; it is closed; it stopped accepting after a failed flush.
+ * `tryAppendOne`'s answers that are no offset, all below 0: there is no room now; the log is closed; it stopped
+ * accepting after a failed flush; the disk is full.
+ *
+ * No room means that the log is full and the gate holds its oldest record, or that what was accepted before is
+ * not durable yet and there may be no more of that. Who was refused for the latter is woken (`onAdvance`) when it
+ * may ask again.
  */
 export const NO_ROOM = -1
 export const LOG_CLOSED = -2
 export const LOG_POISONED = -3
+export const LOG_STORAGE_FULL = -4
 
-export type Refusal = 'NO_ROOM' | 'TOO_LARGE' | 'OUT_OF_ORDER' | 'FENCED' | 'INVALID' | 'POISONED' | 'CLOSED'
+export type Refusal =
+  | 'NO_ROOM'
+  | 'TOO_LARGE'
+  | 'OUT_OF_ORDER'
+  | 'FENCED'
+  | 'INVALID'
+  | 'POISONED'
+  | 'CLOSED'
+  | 'STORAGE_FULL'
 
 /** Offsets of an accepted batch. A duplicate (same producer sequence) answers its first offsets. */
 export interface Appended {
@@ -79,9 +92,12 @@ export type PeekResult = 'hit' | 'miss' | 'end' | 'range'
 export interface RetentionLimits {
   readonly records: number
   readonly bytes: number
-  /** Milliseconds a record is kept; Infinity for ever. */
+  /** Milliseconds a record is kept; Infinity for ever, as for the others. */
   readonly ageMs: number
 }
+
+/** `delete`: retention alone decides. `compact`: of each key the newest record stays, whatever its age. */
+export type Cleanup = 'delete' | 'compact'
 
 export interface PartitionLog {
   readonly topicId: string
@@ -95,12 +111,17 @@ export interface PartitionLog {
   /** Nominal bytes of what is kept from `offset` on: all of it from `start` or below, 0 from `end` on. */
   bytesFrom(offset: number): number
 
-  /** Whether an append of this much would be accepted now. Changes nothing. */
+  /**
+   * Whether an append of this much would not be answered NO_ROOM now. Changes nothing. As far as retention decides,
+   * there is room below the gate, as `bytesFrom` counts, exactly where `hasRoom` says so.
+   */
   hasRoom(records: number, bytes: number, mode?: RoomMode): boolean
   /**
    * The hot path: one record, its offset or NO_ROOM (also for one larger than retention), LOG_CLOSED,
-   * LOG_POISONED. `timestamp` is raised to the newest one given to a record in process, if lower; the
-   * timestamps of wire batches are their senders', and one from a wrong clock must not move ours.
+   * LOG_POISONED, LOG_STORAGE_FULL. `timestamp` is raised to the newest one given to a record in process, if
+   * lower; the timestamps of wire batches are their senders', and one from a wrong clock must not move ours.
+   * On an engine that encodes, `value` is `Uint8Array | null`, what it is stands in the headers, and the log has
+   * copied what it needs when it answers: bytes and key may be used again.
    */
   tryAppendOne(
     value: unknown,
@@ -111,16 +132,19 @@ export interface PartitionLog {
     mode?: RoomMode,
   ): number
   /**
-   * All of the batch or nothing; a refused one evicts nothing either. Columns are copied, their timestamps
-   * raised as above. Bytes are checked (CRC, count, producer sequence) and copied, not decoded, not changed:
+   * All of the batch or nothing; a refused one evicts nothing either. Columns are copied, with the bytes in them
+   * where the engine encodes, their timestamps raised as above. Bytes are checked (CRC, count, producer sequence) and copied, not decoded, not changed:
    * base offset and leader epoch are set in the copy. A control batch is taken for what it says: that a client
    * may not send one is the server's to see to. Refusals come in this order: CLOSED or POISONED, INVALID,
-   * TOO_LARGE, FENCED or OUT_OF_ORDER, NO_ROOM; a duplicate needs no room.
+   * TOO_LARGE, FENCED or OUT_OF_ORDER, NO_ROOM or STORAGE_FULL; a duplicate needs no room.
    */
   tryAppend(batch: Batch, mode?: RoomMode): Appended | Refusal
   /** For engines where offsets follow an acknowledgement (cluster). Local engines: `tryAppend`, or reject with `refusalError`. */
   append(batch: Batch, signal?: AbortSignal): Promise<Appended>
-  /** Resolves once `high > last`; rejects with OUTCOME_UNKNOWN when that cannot be known. */
+  /**
+   * Resolves once `high > last`. Rejects with OUTCOME_UNKNOWN when that cannot be known, and with STORAGE_FULL when
+   * it is known that those records are not in the log and never will be: their offsets stay empty.
+   */
   durable(last: number): Promise<void>
 
   /**
@@ -140,7 +164,10 @@ export interface PartitionLog {
    */
   read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice>
 
-  /** Calls `wake` after any mark moved, whoever moved it. Answers the way to stop. */
+  /**
+   * Calls `wake` after any mark that readers look at moved (`start`, `stable`, `high`), whoever moved it, and when
+   * there may be room again. Answers the way to stop.
+   */
   onAdvance(wake: () => void): () => void
   /** The lowest offset that must be kept; Infinity for none. Age does not evict past it either. */
   gate(lowestNeeded: number): void
@@ -170,7 +197,7 @@ export function refusalError(refusal: Refusal, what: string): OdradekError {
 }
 
 const REFUSALS: { readonly [refusal in Refusal]: { readonly code: ErrorCode; readonly why: string } } = {
-  NO_ROOM: { code: 'FULL', why: 'the log is full and a reader still needs its oldest record' },
+  NO_ROOM: { code: 'FULL', why: 'there is no room in the log now' },
   TOO_LARGE: { code: 'TOO_LARGE', why: 'larger than what the log retains' },
   OUT_OF_ORDER: {
     code: 'INVALID_ARGUMENT',
@@ -179,6 +206,7 @@ const REFUSALS: { readonly [refusal in Refusal]: { readonly code: ErrorCode; rea
   FENCED: { code: 'FENCED', why: 'a newer instance of this producer has taken over' },
   INVALID: { code: 'INVALID_VALUE', why: 'not a batch that may be appended' },
   POISONED: { code: 'OUTCOME_UNKNOWN', why: 'a flush has failed, and the log accepts nothing more' },
+  STORAGE_FULL: { code: 'STORAGE_FULL', why: 'the disk is full' },
   CLOSED: { code: 'CLOSED', why: 'the log is closed' },
 }
 
@@ -206,6 +234,9 @@ export interface LogSpec {
   readonly topicId: string
   readonly partition: number
   readonly retention: RetentionLimits
+  readonly cleanup: Cleanup
+  /** `compact`: milliseconds that a tombstone is kept for those who read slowly. */
+  readonly deleteRetentionMs: number
   readonly codec: ValueCodec
 }
 
@@ -214,7 +245,8 @@ export type MetaChange = readonly [key: string, value: unknown | null]
 
 /**
  * A small key-value store beside the logs, for topics, offsets, groups and transactions. `put` is atomic:
- * all of its changes or none, also across a crash on a durable engine. Values are plain JSON.
+ * all of its changes or none, also across a crash on a durable engine. Values are plain JSON. What is put shows at
+ * once to `get` and `scan`.
  */
 export interface Meta {
   get(key: string): unknown | undefined
@@ -223,15 +255,33 @@ export interface Meta {
   put(changes: readonly MetaChange[]): Promise<void>
 }
 
+/**
+ * Where the logs are. On a durable engine everything that is asked of it in one run to completion (appends to
+ * any of its logs, `meta.put`, `deleteLog`) survives a crash together or not at all: transactions are built on it.
+ */
 export interface Engine {
   /** URL scheme, for messages: `memory`, `file`, `kafka`. */
   readonly scheme: string
   /** Whether `meta` and the logs outlive the process. Where they do not, marks need no write before a hand-out. */
   readonly durable: boolean
+  /**
+   * Whether its logs take bytes: values reach them encoded, as `Uint8Array | null` with a `content-type` header,
+   * and are decoded for readers. Where they do not, a record is accepted at once, `high = end`.
+   */
+  readonly encodes: boolean
+  /** Whether logs may be opened with cleanup `compact`. */
+  readonly compacts: boolean
+  /** What a topic retains per partition where it does not say. */
+  readonly retention: RetentionLimits
   readonly meta: Meta
+  /**
+   * Why batches for these logs, one each, `sizeBytes` in all, could not be taken in one run to completion now, as
+   * far as that is not their own retention: `undefined` where they all could, whatever else is said of it until then.
+   */
+  refusal(logs: readonly PartitionLog[], sizeBytes: number): Refusal | undefined
   /** Creates or reopens. */
   openLog(spec: LogSpec): Promise<PartitionLog>
-  /** Removes the log of a deleted topic. */
+  /** Closes and removes the log of a deleted topic. */
   deleteLog(topicId: string, partition: number): Promise<void>
   close(): Promise<void>
 }

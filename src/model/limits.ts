@@ -5,6 +5,10 @@ export const MiB: number = 1024 * KiB
 /** Retention of a memory partition, when the topic does not say. */
 export const DEFAULT_RETENTION_RECORDS = 65_536
 export const DEFAULT_RETENTION_BYTES: number = 256 * MiB
+/** Of a partition on disk, where records are bounded by their bytes alone. */
+export const DEFAULT_FILE_RETENTION_BYTES: number = 1024 * MiB
+/** How long a compacted topic keeps a tombstone; Kafka's delete.retention.ms. */
+export const DEFAULT_DELETE_RETENTION_MS: number = 24 * 3_600_000
 
 /** Nominal bytes of a value that is neither string nor bytes, and of the record around any value. */
 export const FLAT_VALUE_BYTES = 256

@@ -11,9 +11,9 @@ import type { ValueCodec } from './value-codec.ts'
 // ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 export interface Retention {
-  /** Records kept per partition. Default 65,536 in memory. */
+  /** Records kept per partition; Infinity for no limit. Default 65,536 in memory, no limit on disk. */
   readonly records?: number
-  /** Nominal bytes kept per partition. Default 256 MiB in memory. */
+  /** Bytes kept per partition, in memory nominal; Infinity for no limit. Default 256 MiB in memory, 1 GiB on disk. */
   readonly bytes?: number
   /** Milliseconds a record is kept. Default: no limit. */
   readonly ageMs?: number
@@ -30,12 +30,19 @@ export interface TopicOptions<T = unknown> {
   /** Default 1. Grows by `alterTopic`, never shrinks. */
   readonly partitions?: number
   readonly retention?: Retention
+  /**
+   * `delete`: the oldest records give way to retention. `compact`: besides, of each key only the newest record is kept,
+   * so every record needs a key, and `null` deletes it; not in memory. Default `delete`.
+   */
+  readonly cleanup?: 'delete' | 'compact'
+  /** Milliseconds that a compacted topic keeps a tombstone, for readers that are behind. Default a day. */
+  readonly deleteRetentionMs?: number
   /** Any Standard Schema v1 (zod, valibot, arktype), synchronous. Its output is what is stored. */
   readonly schema?: StandardSchemaV1<unknown, T>
   readonly dedupe?: DedupeOptions | boolean
-  /** How values become bytes where bytes are needed. */
+  /** How values become bytes where bytes are needed: in memory seldom, elsewhere in `publish`. */
   readonly codec?: ValueCodec
-  /** Nominal bytes of a value that is neither string nor bytes. Default: a flat 256. */
+  /** In memory, nominal bytes of a value that is neither string nor bytes. Default: a flat 256. */
   readonly sizeOf?: (value: T) => number
   /** Publishers that may wait for room, in number and nominal bytes. Default 10,000 and 64 MiB. */
   readonly maxWaiting?: { readonly records?: number; readonly bytes?: number }

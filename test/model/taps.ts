@@ -33,7 +33,11 @@ export function tappedEngine(clock: Clock, options: TapOptions, listener: LogLis
   return {
     scheme: inner.scheme,
     durable: options.durable,
+    encodes: inner.encodes,
+    compacts: inner.compacts,
+    retention: inner.retention,
     meta: inner.meta,
+    refusal: (logs, sizeBytes) => inner.refusal(logs, sizeBytes),
     async openLog(spec) {
       const log = await inner.openLog(spec)
       const partition = listener.opened(spec.topic, spec.topicId, spec.partition, spec.retention)

@@ -9,7 +9,14 @@
  */
 import type { BrokerOptions } from '../../src/broker.ts'
 import type { CursorState } from '../../src/core/restored.ts'
-import type { Engine, LogSpec, Meta, MetaChange, PartitionLog } from '../../src/log/contract.ts'
+import type {
+  Engine,
+  LogSpec,
+  Meta,
+  MetaChange,
+  PartitionLog,
+  RetentionLimits,
+} from '../../src/log/contract.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { changedLog } from './engines.ts'
@@ -55,6 +62,9 @@ export class Process extends World {
 class ProcessEngine implements Engine {
   readonly scheme = 'machine'
   readonly durable = true
+  readonly encodes = false
+  readonly compacts = false
+  readonly retention: RetentionLimits
   readonly meta: Meta
   readonly #disk: Engine
   readonly #ends: (() => void)[] = []
@@ -62,6 +72,7 @@ class ProcessEngine implements Engine {
 
   constructor(machine: Machine, disk: Engine) {
     this.#disk = disk
+    this.retention = disk.retention
     this.meta = {
       get: (key) => disk.meta.get(key),
       scan: (prefix) => disk.meta.scan(prefix),
@@ -74,6 +85,10 @@ class ProcessEngine implements Engine {
         return disk.meta.put(written)
       },
     }
+  }
+
+  refusal(): undefined {
+    return undefined
   }
 
   async openLog(spec: LogSpec): Promise<PartitionLog> {

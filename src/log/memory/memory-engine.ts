@@ -3,7 +3,8 @@
  * topic that was deleted and made again starts with a log of its own.
  */
 import { OdradekError } from '../../model/errors.ts'
-import type { Engine, EngineContext, LogSpec, Meta, PartitionLog } from '../contract.ts'
+import { DEFAULT_RETENTION_BYTES, DEFAULT_RETENTION_RECORDS } from '../../model/limits.ts'
+import type { Engine, EngineContext, LogSpec, Meta, PartitionLog, RetentionLimits } from '../contract.ts'
 import { MemoryLog } from './memory-log.ts'
 import { MemoryMeta } from './memory-meta.ts'
 
@@ -14,6 +15,13 @@ export function memoryEngine(context: EngineContext): Engine {
 class MemoryEngine implements Engine {
   readonly scheme = 'memory'
   readonly durable = false
+  readonly encodes = false
+  readonly compacts = false
+  readonly retention: RetentionLimits = {
+    records: DEFAULT_RETENTION_RECORDS,
+    bytes: DEFAULT_RETENTION_BYTES,
+    ageMs: Number.POSITIVE_INFINITY,
+  }
   readonly meta: Meta = new MemoryMeta()
   readonly #context: EngineContext
   readonly #logs = new Map<string, MemoryLog>()
@@ -21,6 +29,11 @@ class MemoryEngine implements Engine {
 
   constructor(context: EngineContext) {
     this.#context = context
+  }
+
+  /** Logs share nothing that could run out. */
+  refusal(): undefined {
+    return undefined
   }
 
   /** An open log is answered again, under the retention that is asked for now. */

@@ -40,7 +40,15 @@ export function keeping(limits: Partial<RetentionLimits>): RetentionLimits {
 }
 
 export function specOf(retention: RetentionLimits = ROOMY, topicId = 'topic-1'): LogSpec {
-  return { topic: 'topic', topicId, partition: 0, retention, codec: defaultCodec }
+  return {
+    topic: 'topic',
+    topicId,
+    partition: 0,
+    retention,
+    cleanup: 'delete',
+    deleteRetentionMs: 86_400_000,
+    codec: defaultCodec,
+  }
 }
 
 export function openLog(engine: Engine, limits: Partial<RetentionLimits> = {}): Promise<PartitionLog> {

@@ -5,7 +5,7 @@
  */
 import { MemoryLog } from '../../../src/log/memory/memory-log.ts'
 import { SystemClock } from '../../../src/model/clock.ts'
-import { defaultCodec } from '../../../src/model/value-codec.ts'
+import { specOf } from '../../../src/testing/conformance/kit.ts'
 
 const RECORDS = 262_144
 const retention = { records: RECORDS, bytes: Number.POSITIVE_INFINITY, ageMs: Number.POSITIVE_INFINITY }
@@ -19,8 +19,7 @@ function usedBytes(): number {
 }
 
 function costOf(append: (log: MemoryLog, i: number) => void): number {
-  const spec = { topic: 't', topicId: 'id', partition: 0, retention, codec: defaultCodec }
-  const log = new MemoryLog(spec, { clock: new SystemClock() })
+  const log = new MemoryLog(specOf(retention), { clock: new SystemClock() })
   const before = usedBytes()
   for (let i = 0; i < RECORDS * 1.5; i++) append(log, i)
   const cost = (usedBytes() - before) / log.records
