@@ -28,6 +28,7 @@ export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
   /** Made by `from`: nobody else has the entries. */
   // biome-ignore lint/style/useReadonlyClassProperties: `from` sets it
   #checked = false
+  #sizeBytes = -1
 
   constructor(entries: readonly (readonly [string, HeaderValue])[]) {
     this.#entries = entries
@@ -46,6 +47,15 @@ export class RecordHeaders implements Iterable<readonly [string, HeaderValue]> {
 
   get size(): number {
     return this.#entries.length
+  }
+
+  /** Bytes of all names and values, text as UTF-8. */
+  get sizeBytes(): number {
+    if (this.#sizeBytes < 0) {
+      this.#sizeBytes = 0
+      for (const [name, value] of this.#entries) this.#sizeBytes += utf8Length(name) + bytesOf(value)
+    }
+    return this.#sizeBytes
   }
 
   /** The last value under `name` as text (bytes are decoded as UTF-8), `null` for Kafka's null, else `undefined`. */
@@ -132,6 +142,25 @@ export function keyIdentity(key: Key): string {
     for (const byte of key) form += String.fromCharCode(byte)
     return form
   }
+}
+
+/** Length of a key or of a header's value, text as UTF-8. */
+export function bytesOf(field: HeaderValue): number {
+  if (field === null) return 0
+  return typeof field === 'string' ? utf8Length(field) : field.length
+}
+
+/** Bytes of `text` as UTF-8. */
+export function utf8Length(text: string): number {
+  let length = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 0x80) continue
+    length += unit < 0x800 ? 1 : 2
+    // A pair is two units and four bytes.
+    if ((unit & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) i++
+  }
+  return length
 }
 
 type Entry = readonly [string, HeaderValue]

@@ -9,6 +9,8 @@
 import { OdradekError } from './errors.ts'
 
 export const CONTENT_TYPE_HEADER = 'content-type'
+/** Says that the codec named no type for the value, and that a content-type header is the caller's own. */
+export const UNTYPED_HEADER = '__odradek.untyped'
 
 export interface EncodedValue {
   /** `null` is Kafka's null, a tombstone. */

@@ -15,12 +15,9 @@
  * `keyBytes` and `getBytes` answer the same bytes for either form.
  */
 import type { HeaderValue, Key, RecordHeaders } from '../../model/record.ts'
-import { CONTENT_TYPE_HEADER } from '../../model/value-codec.ts'
+import { CONTENT_TYPE_HEADER, UNTYPED_HEADER } from '../../model/value-codec.ts'
 import { utf8Length, writeUtf8 } from './text.ts'
 import { varintSize, varlongSize, writeVarint, writeVarlong } from './varint.ts'
-
-/** Says that the codec named no type for the value, and that a content-type header is the caller's own. */
-export const UNTYPED_HEADER = '__odradek.untyped'
 
 /** The smallest record: six one-byte fields, and its length. */
 export const MIN_RECORD_BYTES = 7

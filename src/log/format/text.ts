@@ -3,6 +3,8 @@
  * costs more than the work: ASCII is done by hand, the rest by them. Lone surrogates become U+FFFD, as
  * everywhere on the web.
  */
+export { utf8Length } from '../../model/record.ts'
+
 const encoder = new TextEncoder()
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -10,19 +12,6 @@ const lenient = new TextDecoder('utf-8', { ignoreBOM: true })
 /** Longest text written and read by hand; concatenation loses to the decoder early. */
 const SHORT_WRITE = 24
 const SHORT_READ = 12
-
-/** Bytes of `text` as UTF-8. */
-export function utf8Length(text: string): number {
-  let length = text.length
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit < 0x80) continue
-    length += unit < 0x800 ? 1 : 2
-    // A pair is two units and four bytes.
-    if ((unit & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) i++
-  }
-  return length
-}
 
 /** Writes `text`, for which there is room; answers the position after it. */
 export function writeUtf8(out: Uint8Array, at: number, text: string): number {
