@@ -36,6 +36,8 @@ export class Dispatcher {
   /** Something asked for a drain while one was on, and is not in a queue. */
   #asked = false
   #turnOpen = false
+  /** The end of this turn will be noticed. */
+  #turnAwaited = false
   #turnStart = 0
   /** The budget of this turn is spent. */
   #spent = false
@@ -87,6 +89,7 @@ export class Dispatcher {
 
   leave(): void {
     this.#draining = false
+    this.#awaitTurn()
     if (this.#asked || this.#pumps.length > 0 || this.#partitions.length > 0) this.#run()
   }
 
@@ -135,7 +138,7 @@ export class Dispatcher {
         resolve = done
       })
       this.#nextTurn = { promise, resolve }
-      this.#openTurn()
+      this.#awaitTurn()
     }
     return this.#nextTurn.promise
   }
@@ -178,6 +181,7 @@ export class Dispatcher {
       this.#drain()
     } finally {
       this.#draining = false
+      this.#awaitTurn()
     }
     this.#after()
   }
@@ -215,11 +219,18 @@ export class Dispatcher {
     this.#turnOpen = true
     this.tick = this.#clock.monotonic()
     this.#turnStart = this.tick
+  }
+
+  /** After the handlers: the first of them should not wait for it. */
+  #awaitTurn(): void {
+    if (this.#turnAwaited) return
+    this.#turnAwaited = true
     this.#clock.nextTurn(this.#closeTurn)
   }
 
   readonly #closeTurn = (): void => {
     this.#turnOpen = false
+    this.#turnAwaited = false
     this.#spent = false
     const waiting = this.#nextTurn
     this.#nextTurn = undefined

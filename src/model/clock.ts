@@ -24,6 +24,8 @@ export interface Clock {
 const MAX_DELAY_MS = 0x7fff_ffff
 /** `Date.now()` costs 44 ns; one reading serves this many calls of one turn. */
 const READINGS = 64
+/** Readings before that begins: to notice the end of a turn costs as much as several of them, and more on an idle loop. */
+const LONE_READINGS = 16
 
 type Immediate = (callback: () => void) => unknown
 
@@ -31,9 +33,10 @@ type Immediate = (callback: () => void) => unknown
 export class SystemClock implements Clock {
   #now = 0
   #left = 0
+  #readings = 0
   /** The end of this turn of the loop will be noticed. */
   #forgets = false
-  #keepAlive: ReturnType<typeof setInterval> | undefined
+  #holds = false
   readonly #immediate: Immediate
 
   constructor() {
@@ -51,6 +54,7 @@ export class SystemClock implements Clock {
 
   #read(): number {
     this.#now = Date.now()
+    if (++this.#readings < LONE_READINGS) return this.#now
     this.#left = READINGS
     if (!this.#forgets) {
       this.#forgets = true
@@ -61,6 +65,7 @@ export class SystemClock implements Clock {
 
   readonly #forget = (): void => {
     this.#left = 0
+    this.#readings = 0
     this.#forgets = false
   }
 
@@ -79,18 +84,38 @@ export class SystemClock implements Clock {
   }
 
   hold(on: boolean): void {
-    if (on && this.#keepAlive === undefined) {
-      this.#keepAlive = setInterval(() => {}, MAX_DELAY_MS)
-    } else if (!on && this.#keepAlive !== undefined) {
-      clearInterval(this.#keepAlive)
-      this.#keepAlive = undefined
-    }
+    if (on === this.#holds) return
+    this.#holds = on
+    if (on) keepAlive()
+    else letGo()
   }
 }
 
-function unref(handle: unknown): void {
+let holders = 0
+let keeper: unknown
+
+/**
+ * One timer for all clocks, which stays: to make and to clear one costs ten times a `ref` and an `unref`, and a broker
+ * whose handlers are asynchronous holds and lets go with every burst.
+ */
+function keepAlive(): void {
+  if (holders++ > 0) return
+  if (keeper === undefined) keeper = setInterval(() => {}, MAX_DELAY_MS)
+  else (keeper as { ref(): void }).ref()
+}
+
+function letGo(): void {
+  if (--holders > 0 || unref(keeper)) return
+  clearInterval(keeper as number)
+  keeper = undefined
+}
+
+/** Whether there is such a thing: in browsers, timers are numbers and keep nothing alive. */
+function unref(handle: unknown): boolean {
   const timer = handle as { unref?: () => void }
-  if (typeof timer.unref === 'function') timer.unref()
+  if (typeof timer.unref !== 'function') return false
+  timer.unref()
+  return true
 }
 
 /** Browsers: a message to oneself is a macrotask without the 4 ms clamp of nested timeouts. */
