@@ -8,7 +8,7 @@
 import { Columns } from '../../model/batch.ts'
 import { keyBytes } from '../../model/record.ts'
 import { defaultCodec } from '../../model/value-codec.ts'
-import { noCompression } from './compression.ts'
+import { type CompressionPort, noCompression } from './compression.ts'
 import { readInt16, readInt32, writeInt16, writeInt32 } from './integers.ts'
 import type { Crc32c } from './record-batch.ts'
 import { decodeBatch, encodeBatch } from './record-batch.ts'
@@ -49,10 +49,15 @@ export function encodeMarker(marker: Marker, options: MarkerOptions): Uint8Array
 
 /**
  * The marker in the control batch at `at`; `null` for a control record that ends no transaction.
- * @throws OdradekError CORRUPT_LOG
+ * @throws OdradekError CORRUPT_LOG, or UNSUPPORTED when the compression is not available (nobody is known to
+ * compress markers).
  */
-export function decodeMarker(bytes: Uint8Array, at: number): Marker | null {
-  const rows = decodeBatch(bytes, at, defaultCodec, noCompression)
+export function decodeMarker(
+  bytes: Uint8Array,
+  at: number,
+  compression: CompressionPort = noCompression,
+): Marker | null {
+  const rows = decodeBatch(bytes, at, defaultCodec, compression)
   const key = keyBytes(rows.keyAt(0) ?? '')
   if (key.length < KEY_BYTES) throw corrupt('a control record without a type')
   const type = readInt16(key, 2)
