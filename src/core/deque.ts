@@ -7,14 +7,17 @@
  *                 └ head
  *
  * The ring doubles when full and halves when three quarters are empty, so a burst is not paid for ever. A
- * slot that is left is overwritten at once: the queue keeps nothing alive that it no longer holds.
+ * slot that is left is overwritten at once: the queue keeps nothing alive that it no longer holds. One that
+ * was never used has no ring at all: readers have several, and most of them never need one.
  * Iterating while changing the queue is not supported; take what is needed first.
  */
 const MIN_CAPACITY = 8
+/** The ring of those that have none: never written, since it is full with nothing in it. */
+const NONE: undefined[] = []
 
 export class Deque<T> implements Iterable<T> {
-  #slots: (T | undefined)[] = new Array(MIN_CAPACITY).fill(undefined)
-  #mask = MIN_CAPACITY - 1
+  #slots: (T | undefined)[] = NONE
+  #mask = -1
   #head = 0
   #length = 0
 
@@ -23,13 +26,13 @@ export class Deque<T> implements Iterable<T> {
   }
 
   push(x: T): void {
-    if (this.#length > this.#mask) this.#resize((this.#mask + 1) * 2)
+    if (this.#length > this.#mask) this.#resize(Math.max((this.#mask + 1) * 2, MIN_CAPACITY))
     this.#slots[(this.#head + this.#length) & this.#mask] = x
     this.#length++
   }
 
   unshift(x: T): void {
-    if (this.#length > this.#mask) this.#resize((this.#mask + 1) * 2)
+    if (this.#length > this.#mask) this.#resize(Math.max((this.#mask + 1) * 2, MIN_CAPACITY))
     this.#head = (this.#head - 1) & this.#mask
     this.#slots[this.#head] = x
     this.#length++
@@ -47,12 +50,12 @@ export class Deque<T> implements Iterable<T> {
 
   /** The first one, which stays. */
   peek(): T | undefined {
-    return this.#slots[this.#head]
+    return this.#length === 0 ? undefined : this.#slots[this.#head]
   }
 
   clear(): void {
-    this.#slots = new Array(MIN_CAPACITY).fill(undefined)
-    this.#mask = MIN_CAPACITY - 1
+    this.#slots = NONE
+    this.#mask = -1
     this.#head = 0
     this.#length = 0
   }

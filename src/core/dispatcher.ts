@@ -1,11 +1,11 @@
 /**
- * Who runs next. Partitions whose marks moved and cursors that can go on stand in two queues; a drain
- * takes them in turn, each with a budget of records, and runs their handlers.
+ * Who runs next. Partitions whose marks moved and pumps that can go on stand in one queue; a drain takes them in
+ * turn, each with a budget of records, and runs their handlers. A partition runs the pumps that rest at its end.
  *
- *   publish ─► wakePartition ─┐                       ┌─► pump.run(budget)
- *   settle, retry, member ────┴─► queue ─► drain ─────┼─► pump.run(budget)
- *                                          │          └─► …
- *                                          └ time spent? ─► next turn of the event loop
+ *   publish ─► partition ──────┐                      ┌─► partition.run(budget) ─► its idle pumps
+ *   settle, retry, member ─────┴─► queue ─► drain ────┼─► pump.run(budget)
+ *                                           │         └─► …
+ *                                           └ time spent? ─► next turn of the event loop
  *
  * Concurrency: one thread, and drains never nest. A drain runs as a microtask after the code that woke
  * it, so publish never runs a handler. All drains of one turn of the event loop share one time budget;
@@ -14,8 +14,6 @@
  */
 import type { Clock } from '../model/clock.ts'
 import { Deque } from './deque.ts'
-import type { Partition } from './partition.ts'
-import type { Pump } from './pump.ts'
 
 /** Milliseconds of handlers per turn of the event loop. */
 const TURN_BUDGET_MS = 5
@@ -25,12 +23,17 @@ const AIM_MS = 0.5
 
 const RESOLVED = Promise.resolve()
 
+/** A partition with news, or a pump that can go on. */
+export interface Runnable {
+  /** Hands out at most about `budget` records; how many it did. */
+  run(budget: number): number
+}
+
 export class Dispatcher {
   /** Monotonic milliseconds at the last look, fresh enough for deadlines. */
   tick: number
   readonly #clock: Clock
-  readonly #pumps = new Deque<Pump>()
-  readonly #partitions = new Deque<Partition>()
+  readonly #ready = new Deque<Runnable>()
   #draining = false
   #scheduled = false
   /** Something asked for a drain while one was on, and is not in a queue. */
@@ -59,14 +62,14 @@ export class Dispatcher {
     this.tick = clock.monotonic()
   }
 
-  wakePartition(partition: Partition): void {
-    this.#partitions.push(partition)
+  enqueue(ready: Runnable): void {
+    this.#ready.push(ready)
     if (!this.#scheduled && !this.#draining) this.schedule()
   }
 
-  enqueue(pump: Pump): void {
-    this.#pumps.push(pump)
-    if (!this.#scheduled && !this.#draining) this.schedule()
+  /** It did not come to its end, and goes on before all others. */
+  goOn(ready: Runnable): void {
+    this.#ready.unshift(ready)
   }
 
   schedule(): void {
@@ -90,7 +93,7 @@ export class Dispatcher {
   leave(): void {
     this.#draining = false
     this.#awaitTurn()
-    if (this.#asked || this.#pumps.length > 0 || this.#partitions.length > 0) this.#run()
+    if (this.#asked || this.#ready.length > 0) this.#run()
   }
 
   /** Whether a reaction may hand records out by itself, without a look at the clock before. */
@@ -165,8 +168,7 @@ export class Dispatcher {
   close(): void {
     this.#closed = true
     this.#clock.hold(false)
-    this.#pumps.clear()
-    this.#partitions.clear()
+    this.#ready.clear()
     this.#settleIdle()
   }
 
@@ -189,14 +191,9 @@ export class Dispatcher {
   #drain(): void {
     this.#openTurn()
     for (;;) {
-      const partition = this.#partitions.shift()
-      if (partition !== undefined) partition.wakeCursors()
-      else {
-        const pump = this.#pumps.shift()
-        if (pump === undefined) return
-        this.#since += pump.run(this.#stride)
-      }
-      this.#since++
+      const ready = this.#ready.shift()
+      if (ready === undefined) return
+      this.#since += 1 + ready.run(this.#stride)
       if (this.#since >= this.#stride && this.#look()) return
     }
   }
@@ -235,7 +232,7 @@ export class Dispatcher {
     const waiting = this.#nextTurn
     this.#nextTurn = undefined
     waiting?.resolve()
-    if (this.#pumps.length > 0 || this.#partitions.length > 0) this.#run()
+    if (this.#ready.length > 0) this.#run()
     else this.#after()
   }
 
@@ -256,7 +253,7 @@ export class Dispatcher {
   }
 
   #isIdle(): boolean {
-    return this.#active + this.#goingOn === 0 && this.#pumps.length === 0 && this.#partitions.length === 0
+    return this.#active + this.#goingOn === 0 && this.#ready.length === 0
   }
 
   #settleIdle(): void {

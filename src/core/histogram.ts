@@ -3,10 +3,11 @@
  * and double with it, so that the error is relative.
  *
  *   µs       1 ········ 2 ········ 4 ········ 8  …  2³¹ ········ 2³²      32 octaves × 32 buckets
- *            │││││││││││││││││││││││││││││││││        1 µs to 71 minutes, 8 KiB
+ *            │││││││││││││││││││││││││││││││││        1 µs to 71 minutes, 8 KiB at most
  *
  * A bucket is 1/32 of its octave's start wide; answered by its middle, a value is off by at most 1/64, which
- * is 1.6 %. Values outside fall into the first or last bucket. Minimum, maximum and mean are exact.
+ * is 1.6 %. Values outside fall into the first or last bucket. Minimum, maximum and mean are exact. An octave gets its
+ * buckets with its first value: every reader has a histogram, and few handlers take from a microsecond to an hour.
  */
 import type { HistogramSnapshot } from '../model/views.ts'
 
@@ -19,7 +20,8 @@ const MAX_US = 2 ** OCTAVES - 1
 const INVERSE: Float64Array = Float64Array.from({ length: OCTAVES }, (_, octave) => 2 ** -octave)
 
 export class Histogram {
-  readonly #buckets = new Float64Array(OCTAVES * BUCKETS_PER_OCTAVE)
+  /** By octave. */
+  readonly #buckets: (number[] | undefined)[] = []
   #count = 0
   #sumMs = 0
   #minMs = Number.POSITIVE_INFINITY
@@ -31,8 +33,9 @@ export class Histogram {
     const us = Math.min(Math.max(ms * US_PER_MS, 1), MAX_US)
     const octave = 31 - Math.clz32(us)
     const step = ((us * (INVERSE[octave] as number) - 1) * BUCKETS_PER_OCTAVE) | 0
-    const bucket = octave * BUCKETS_PER_OCTAVE + step
-    this.#buckets[bucket] = (this.#buckets[bucket] as number) + 1
+    this.#buckets[octave] ??= new Array<number>(BUCKETS_PER_OCTAVE).fill(0)
+    const buckets = this.#buckets[octave]
+    buckets[step] = (buckets[step] as number) + 1
     this.#count++
     this.#sumMs += ms
     if (ms < this.#minMs) this.#minMs = ms
@@ -60,10 +63,15 @@ export class Histogram {
     let below = 0
     const found = qs.map((q) => {
       const rank = Math.ceil(q * this.#count)
-      while (below < rank) below += this.#buckets[++bucket] as number
+      while (below < rank) below += this.#countIn(++bucket)
       return bucket < 0 ? 0 : Math.min(Math.max(middleMs(bucket), this.#minMs), this.#maxMs)
     })
     return found as { [K in keyof Q]: number }
+  }
+
+  #countIn(bucket: number): number {
+    const octave = Math.floor(bucket / BUCKETS_PER_OCTAVE)
+    return this.#buckets[octave]?.[bucket % BUCKETS_PER_OCTAVE] ?? 0
   }
 }
 

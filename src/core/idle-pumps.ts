@@ -1,36 +1,65 @@
 /**
- * The pumps that rest at the end of one partition, in the order in which they got there: who waited longest goes on first.
+ * The pumps that rest at the end of one partition, and the pass over them when there is something new.
  *
- *   first ─► pump ⇄ pump ⇄ pump ◄─ last
+ *   places   [ P0  P1  –  P3  P4  P5 | P6 ]        –   left by one that found something else to wait for
+ *                ▲ next              ▲ end         P6  came during the pass, and has seen what is new
  *
- * The links are the pumps' own, since a reader that keeps up comes and goes with every record: nothing is allocated,
- * and to wake 10,000 of them nothing else of theirs is touched.
+ * A pump that keeps up stays in its place: it runs there, finds the end again and was never anywhere else. So
+ * waking 10,000 of them is a walk over an array, in the order in which they came.
  */
 import type { Pump } from './pump.ts'
 
+const NOWHERE = -1
+/** Fewer empty places than this are not worth closing up. */
+const FEW = 16
+
 export class IdlePumps {
-  #first: Pump | null = null
-  #last: Pump | null = null
+  #places: (Pump | null)[] = []
+  #empty = 0
+  #next = 0
+  #end = 0
+
+  /** Begins a pass over all that are here now. */
+  wakeAll(): void {
+    this.#tidy()
+    this.#next = 0
+    this.#end = this.#places.length
+  }
+
+  /** Whether some of those that were woken did not run yet. */
+  get areWaking(): boolean {
+    return this.#next < this.#end
+  }
+
+  /** Goes on with the pass until about `budget` records were handed out; how many were, a vain run counted as one. */
+  run(budget: number): number {
+    let handed = 0
+    while (handed < budget && this.#next < this.#end) {
+      const pump = this.#places[this.#next++]
+      if (pump !== null && pump !== undefined) handed += pump.run(budget) || 1
+    }
+    return handed
+  }
 
   add(pump: Pump): void {
-    pump.idleBefore = this.#last
-    if (this.#last === null) this.#first = pump
-    else this.#last.idleAfter = pump
-    this.#last = pump
+    pump.idleAt = this.#places.length
+    this.#places.push(pump)
   }
 
   remove(pump: Pump): void {
-    const { idleBefore, idleAfter } = pump
-    if (idleBefore === null) this.#first = idleAfter
-    else idleBefore.idleAfter = idleAfter
-    if (idleAfter === null) this.#last = idleBefore
-    else idleAfter.idleBefore = idleBefore
-    pump.idleBefore = null
-    pump.idleAfter = null
+    this.#places[pump.idleAt] = null
+    pump.idleAt = NOWHERE
+    this.#empty++
+    if (!this.areWaking) this.#tidy()
   }
 
-  /** Each takes itself out as it wakes. */
-  wakeAll(): void {
-    for (let pump = this.#first; pump !== null; pump = this.#first) pump.wake()
+  /** Closes up once half of the places are empty, so that each is passed over at most once on average. */
+  #tidy(): void {
+    if (this.#empty < FEW || this.#empty < this.#places.length >> 1) return
+    this.#places = this.#places.filter((pump) => pump !== null)
+    this.#places.forEach((pump, at) => {
+      if (pump !== null) pump.idleAt = at
+    })
+    this.#empty = 0
   }
 }

@@ -19,13 +19,14 @@ export interface Chain {
 }
 
 export class KeyChains {
-  readonly #chains = new Map<string, Chain>()
+  /** Made with the first one: most readers never have any. */
+  #chains: Map<string, Chain> | null = null
   /** Keys with an unsettled record. A field, since it is read for every record. */
   size: number = 0
 
   /** The newest unsettled record of this key. */
   last(key: Key): DeliveryRecord | undefined {
-    return this.#chains.get(keyIdentity(key))?.tail
+    return this.#chains?.get(keyIdentity(key))?.tail
   }
 
   /** Appends an unsettled record; keyless ones are free. */
@@ -33,6 +34,7 @@ export class KeyChains {
     const key = record.key
     if (key === null) return
     const identity = keyIdentity(key)
+    this.#chains ??= new Map()
     const chain = this.#chains.get(identity)
     if (chain !== undefined) {
       chain.tail.more().nextOfKey = record
@@ -68,7 +70,7 @@ export class KeyChains {
       chain.head = next
       return next
     }
-    this.#chains.delete(chain.identity)
+    this.#chains?.delete(chain.identity)
     this.size--
     return undefined
   }
@@ -89,7 +91,7 @@ export class KeyChains {
 
   /** Forgets all of them. What was in a chain must not come back. */
   clear(): void {
-    this.#chains.clear()
+    this.#chains?.clear()
     this.size = 0
   }
 }

@@ -49,6 +49,8 @@ export class Partition {
   readonly #holders = new Set<Cursor>()
   readonly #unlisten: () => void
   #queued = false
+  /** Marks moved since the cursors were told. */
+  #news = false
   #gate = Number.POSITIVE_INFINITY
   #gateHolder: Cursor | null = null
   /** A holder that gets here has a portion of room to give. */
@@ -77,14 +79,27 @@ export class Partition {
   // ── waking readers ────────────────────────────────────────────────────────────────────────────
 
   wake(): void {
+    this.#news = true
     if (this.#queued) return
     this.#queued = true
-    this.#ctx.dispatcher.wakePartition(this)
+    this.#ctx.dispatcher.enqueue(this)
   }
 
-  /** The dispatcher's turn: cursors at the end may go on, stuck ones learn what they missed. */
-  wakeCursors(): void {
-    this.#queued = false
+  /** The dispatcher's turn: cursors at the end go on, stuck ones learn what they missed. */
+  run(budget: number): number {
+    const { idle } = this
+    if (!idle.areWaking) this.#tell()
+    const handed = idle.run(budget)
+    const { dispatcher } = this.#ctx
+    // Who was at the end goes before those that have more to do; what came meanwhile waits like anybody's.
+    if (idle.areWaking) dispatcher.goOn(this)
+    else if (this.#news) dispatcher.enqueue(this)
+    else this.#queued = false
+    return handed
+  }
+
+  #tell(): void {
+    this.#news = false
     this.idle.wakeAll()
     const { start } = this.log.marks
     if (start !== this.#sweptStart || this.topic.hasLagPolicies) {

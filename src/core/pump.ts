@@ -42,9 +42,8 @@ export class Pump {
   readonly #cursor: Cursor
   readonly #dispatcher: Dispatcher
   readonly #idle: IdlePumps
-  /** Its neighbours among the idle. */
-  idleBefore: Pump | null = null
-  idleAfter: Pump | null = null
+  /** Its place among the idle, −1 for none; kept while it runs there. */
+  idleAt: number = -1
   #status = BLOCKED
   /** Records handed out by this run. */
   #handed = 0
@@ -182,9 +181,12 @@ export class Pump {
     if (stop === RUNNING) this.wake()
     else this.#status = stop
     if (stop === IDLE) {
-      this.#idle.add(this)
+      if (this.idleAt < 0) this.#idle.add(this)
       cursor.dropLogged = false
-    } else if (stop === PARKED) reader.park(cursor)
+    } else {
+      if (this.idleAt >= 0) this.#idle.remove(this)
+      if (stop === PARKED) reader.park(cursor)
+    }
     if (cursor.position !== this.#from) cursor.moved()
     if (stop !== PARKED && reader.hasParked) reader.passOn(cursor.owner ?? undefined)
   }
