@@ -96,14 +96,10 @@ export class Dispatcher {
     if (this.#asked || this.#ready.length > 0) this.#run()
   }
 
-  /** Whether a reaction may hand records out by itself, without a look at the clock before. */
-  get goesOnInReaction(): boolean {
-    return this.#since < this.#stride && !this.#spent
-  }
-
-  /** Records were handed out in a reaction. */
-  handedOut(records: number): void {
-    this.#since += records
+  /** Whether a reaction may hand out a record by itself, which counts like any other. */
+  goesOnInReaction(): boolean {
+    if (this.#spent) return false
+    return ++this.#since < this.#stride || !this.#look()
   }
 
   activate(): void {

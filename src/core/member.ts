@@ -113,8 +113,7 @@ export class Member {
   invoke(record: DeliveryRecord): boolean {
     this.busy++
     this.#begin(record)
-    const sampledAt =
-      (this.counters.delivered & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
+    const sampledAt = this.#startOfSample()
     // Called without a receiver: the handler is the user's and gets the record, not us.
     const { handler } = this
     let result: unknown
@@ -157,14 +156,16 @@ export class Member {
 
   /** The handler answered a promise: its record stays in flight, in a slot. */
   #await(record: DeliveryRecord, result: PromiseLike<unknown>, sampledAt: number): void {
-    const slot = this.#openFor(record, sampledAt)
-    if (record.state !== IN_FLIGHT) slot.workSettled()
+    const slot = this.#open()
+    this.#fill(slot, record, sampledAt)
     this.#follow(result, slot)
   }
 
   /** The handler is done, but nobody has acked yet. */
   #awaitAck(record: DeliveryRecord): void {
-    this.#openFor(record, NOT_SAMPLED).returned = true
+    const slot = this.#open()
+    this.#fill(slot, record, NOT_SAMPLED)
+    slot.returned = true
   }
 
   #begin(record: DeliveryRecord): void {
@@ -177,11 +178,17 @@ export class Member {
     }
   }
 
+  #startOfSample(): number {
+    return (this.counters.delivered & (SAMPLE_EVERY - 1)) === 0 ? this.#clock.monotonic() : NOT_SAMPLED
+  }
+
   /** Runs the handler on a batch: one place, one timeout. */
   invokeBatch(batch: BatchUnit): void {
     const records = batch.deliveries as DeliveryRecord[]
     this.busy++
-    const slot = this.#open(this.#clock.monotonic(), 0)
+    const slot = this.#open()
+    slot.sampledAt = this.#clock.monotonic()
+    this.#queue(slot, 0)
     slot.batch = batch
     batch.slot = slot
     for (const record of records) {
@@ -233,27 +240,25 @@ export class Member {
     return outcome === false && this.falseNacks ? 'the subscriber answered false' : undefined
   }
 
-  #openFor(record: DeliveryRecord, sampledAt: number): Slot {
-    const slot = this.#open(sampledAt, record.extra === null ? 0 : record.extra.deadlineAt)
+  /** Takes a slot for work that outlives its call. */
+  #open(): Slot {
+    this.#dispatcher.activate()
+    return this.#pool.pop() ?? new Slot(this)
+  }
+
+  /** Its work is `record`, which may have been settled within the call. */
+  #fill(slot: Slot, record: DeliveryRecord, sampledAt: number): void {
     slot.record = record
     record.slot = slot
-    return slot
-  }
-
-  /** Takes a slot for work that outlives its call. `deadlineAt` 0: the usual one. */
-  #open(sampledAt: number, deadlineAt: number): Slot {
-    const slot = this.#pool.pop() ?? new Slot(this)
-    const dispatcher = this.#dispatcher
     slot.sampledAt = sampledAt
-    slot.deadlineAt = deadlineAt === 0 ? dispatcher.tick + this.settings.ackTimeoutMs : deadlineAt
-    dispatcher.activate()
-    this.#queue(slot)
-    return slot
+    this.#queue(slot, record.extra === null ? 0 : record.extra.deadlineAt)
+    if (record.state !== IN_FLIGHT) slot.workSettled()
   }
 
-  /** By deadline: last as a rule, unless others were extended. */
-  #queue(slot: Slot): void {
-    const { deadlineAt } = slot
+  /** By deadline, the one asked for or the usual one (0): last as a rule, unless others were extended. */
+  #queue(slot: Slot, asked: number): void {
+    const deadlineAt = asked === 0 ? this.#dispatcher.tick + this.settings.ackTimeoutMs : asked
+    slot.deadlineAt = deadlineAt
     let before = this.#tail
     while (before !== null && before.deadlineAt > deadlineAt) before = before.previous
     this.#link(slot, before)
@@ -262,22 +267,47 @@ export class Member {
   }
 
   /**
-   * The handler of a record has resolved. As a rule nothing else has happened, and its place can have the next row in
-   * the same reaction: the way by release, queue and drain costs more than the promise. False: that way it is.
+   * The handler of a record has resolved, which acks it. As a rule nothing else has happened, and what comes next has
+   * the place in the same reaction, slot and all: the way by release, queue and drain costs more than the promise.
+   * False, and nothing was done: it is not as simple as that.
    */
   proceeds(slot: Slot, outcome: unknown): boolean {
     const { record } = slot
-    if (record === null || record.state !== IN_FLIGHT || slot.sampledAt >= 0) return false
-    if (outcome === false || !this.#acksPlainly || this.#whenIdle.length > 0) return false
+    if (record === null || record.state !== IN_FLIGHT || outcome === false || !this.#acksPlainly) return false
     const { pump } = record.cursor
-    if (this.busy > this.limit || this.credit === 0 || !pump.canFollow(this)) return false
+    if (slot.sampledAt >= 0) this.sample(slot.sampledAt)
     record.slot = null
-    this.#vacate(slot)
-    this.#recycle(slot)
-    pump.follow(this, record)
-    // Last, so that there is something to live for all the while.
-    this.#dispatcher.deactivate()
+    const next = pump.follow(this, record)
+    if (next !== undefined) this.#invokeIn(slot, next)
+    else {
+      this.release(slot)
+      pump.unblock()
+      // Last, so that there is something to live for all the while.
+      this.#dispatcher.deactivate()
+    }
     return true
+  }
+
+  /** Runs the handler on one record in the place that another has just left. While it is called, the slot is nobody's. */
+  #invokeIn(slot: Slot, record: DeliveryRecord): void {
+    this.#unlink(slot)
+    slot.record = null
+    this.#begin(record)
+    const sampledAt = this.#startOfSample()
+    const { handler } = this
+    let result: unknown
+    let pending = false
+    let failed = false
+    try {
+      result = handler(record as never)
+      pending = isThenable(result)
+    } catch (error) {
+      result = error
+      failed = true
+    }
+    this.#fill(slot, record, sampledAt)
+    if (pending) this.#follow(result as PromiseLike<unknown>, slot)
+    else slot.finish(failed, result)
   }
 
   /** The slot's work is settled and its handler back: the place is free. */
@@ -312,9 +342,8 @@ export class Member {
 
   /** Moves the deadline of work in hand. */
   extend(slot: Slot, deadlineAt: number): void {
-    slot.deadlineAt = deadlineAt
     this.#unlink(slot)
-    this.#queue(slot)
+    this.#queue(slot, deadlineAt)
   }
 
   expireDue(): void {

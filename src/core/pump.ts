@@ -7,16 +7,16 @@
  *      │                 ├► BLOCKED   its order or window waits for a settle of its own
  *      └─────────────────┴► LOADING   the log pages in, or a mark is being stored
  *
- * `run` is called by the dispatcher, `follow` by the reaction of a handler's promise, neither inside the other.
- * Handlers run inside them; whatever they call changes state and at most asks the dispatcher for another turn. When that state is this cursor's, its
- * `stamp` changes and the loop starts over.
+ * `run` is called by the dispatcher, and handlers run inside it; whatever they call changes state and at most asks
+ * the dispatcher for another turn. When that state is this cursor's, its `stamp` changes and the loop starts over.
+ * `follow` is for the reaction of a handler's promise, never inside a run: what takes a record's place.
  */
 import type { PeekResult } from '../log/contract.ts'
 import { type Columns, Slice } from '../model/batch.ts'
 import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
-import { DeliveryRecord, GATHERED, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
+import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
@@ -29,13 +29,14 @@ const PARKED = 3
 const BLOCKED = 4
 const LOADING = 5
 
+/** Rows taken to hand at once: a look at the log for each would cost as much as the record. */
+const ROWS_AT_HAND = 64
 export const LOAD_BYTES: number = 1024 * 1024
 /** Pause after a load or a mark failed. */
 export const LOAD_RETRY_MS = 1_000
 
 /** One for all pumps: they run one at a time, and handlers cannot reach it. */
 const slice = new Slice()
-const NO_COLUMNS = slice.columns
 
 export class Pump {
   readonly linger: BatchLinger
@@ -51,11 +52,11 @@ export class Pump {
   #waits = 0
   /** The cursor's position when this run began. */
   #from = 0
-  /** What is left of the last peek, for `follow`: rows that nobody else can have taken while `stamp` is the same. */
-  #columns = NO_COLUMNS
+  /** Rows at hand for `follow`: nobody else can have taken them while `stamp` is the same. */
+  #columns = slice.columns
   #row = 0
   #end = 0
-  #next = 0
+  #checked = false
   #stamp = 0
 
   constructor(cursor: Cursor) {
@@ -126,47 +127,75 @@ export class Pump {
 
   // ── in a reaction ─────────────────────────────────────────────────────────────────────────────
 
-  /** Whether it waits for just what `member` has again, one place, and has rows at hand to fill it. */
-  canFollow(member: Member): boolean {
+  /**
+   * The handler of `record` has resolved. Acks it, and answers what is handed out in the place it had, already in the
+   * window; undefined where that is for a run to find out. The pump goes on waiting all the while, since in the
+   * end it waits for the same again.
+   */
+  follow(member: Member, record: DeliveryRecord): DeliveryRecord | undefined {
     const cursor = this.#cursor
-    const { window, reader } = cursor
+    const { committed } = cursor.window
+    cursor.ackNow(record, record.offset)
+    if (cursor.window.committed !== committed) cursor.moved()
+    return this.#mayFollow(member) ? this.#nextRow() : undefined
+  }
+
+  /** Whether it waited for just that, a place of `member` or the end of its head, and has something to fill it. */
+  #mayFollow(member: Member): boolean {
+    const { byPartition, ready, reader, window } = this.#cursor
     return (
-      this.#row < this.#end &&
-      this.#stamp === cursor.stamp &&
-      (this.#status === BLOCKED || this.#status === PARKED) &&
-      cursor.only === member &&
-      cursor.policy === null &&
-      cursor.ready.length === 0 &&
-      window.next === this.#columns.offsetAt(this.#row) &&
-      window.next >= cursor.log.marks.start &&
-      reader.isNext(this, member) &&
-      this.#dispatcher.goesOnInReaction
+      (byPartition ? this.#status === BLOCKED && window.unsettled === 0 : this.#status === PARKED) &&
+      ready.length === 0 &&
+      member.busy <= member.limit &&
+      member.credit > 0 &&
+      (this.#hasRows() || this.#reach(member)) &&
+      reader.takesTurn(this, member) &&
+      this.#dispatcher.goesOnInReaction()
     )
   }
 
-  /** Acks `record`, whose handler has resolved, and goes on with what is at hand. Only after `canFollow`. */
-  follow(member: Member, record: DeliveryRecord): void {
-    const cursor = this.#cursor
-    const { stamp, window } = cursor
-    if (this.#status === PARKED) cursor.reader.nextParked(member)
-    this.#begin()
-    cursor.ackNow(record, record.offset)
-    let stop = RUNNING
-    if (cursor.stamp === stamp && cursor.ready.length === 0) {
-      stop = this.#handTo(member, this.#columns, this.#row, this.#end, this.#next)
-      const ordered = cursor.byPartition && cursor.stamp === stamp
-      if (stop === RUNNING && ordered && window.head()?.state === IN_FLIGHT) stop = BLOCKED
-      this.#dispatcher.handedOut(this.#handed)
-    }
-    this.#rest(stop)
+  #hasRows(): boolean {
+    const { log, stamp, window } = this.#cursor
+    const { next } = window
+    return (
+      this.#row < this.#end &&
+      this.#stamp === stamp &&
+      next === this.#columns.offsetAt(this.#row) &&
+      next >= log.marks.start
+    )
   }
 
-  #keep(columns: Columns, row: number, end: number, next: number): void {
+  /** Takes rows to hand that are for `member` alone. */
+  #reach(member: Member): boolean {
+    const cursor = this.#cursor
+    if (cursor.only !== member || cursor.policy !== null) return false
+    if (this.peekNew(ROWS_AT_HAND, slice) !== 'hit') return false
+    const { columns, row, count } = slice
     this.#columns = columns
     this.#row = row
-    this.#end = end
-    this.#next = next
-    this.#stamp = this.#cursor.stamp
+    this.#end = row + count
+    this.#checked = needsLook(cursor, columns)
+    this.#stamp = cursor.stamp
+    return count > 0
+  }
+
+  #nextRow(): DeliveryRecord | undefined {
+    const cursor = this.#cursor
+    const { window } = cursor
+    const columns = this.#columns
+    while (this.#row < this.#end && this.#stamp === cursor.stamp) {
+      const row = this.#row
+      const offset = columns.offsetAt(row)
+      if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return undefined
+      this.#row++
+      if (isConsumed(cursor, columns, row, offset, this.#checked)) continue
+      const record = recordOf(cursor, columns, row, offset)
+      window.enter(record, offset)
+      if (cursor.byKey && columns.keys !== null) cursor.chains.add(record)
+      cursor.inFlight++
+      return record
+    }
+    return undefined
   }
 
   #begin(): void {
@@ -268,10 +297,7 @@ export class Pump {
     const fresh = !cursor.mark.remembers
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
-      if (!member.free) {
-        this.#keep(columns, row, end, next)
-        return PARKED
-      }
+      if (!member.free) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (checked && isScreened(cursor, columns, row, offset)) continue
       if (byKey && cursor.chains.size > 0 && isHeldByKey(cursor, columns, row, offset)) continue
@@ -280,12 +306,8 @@ export class Pump {
         : recordOf(cursor, columns, row, offset)
       this.#giveNew(member, record, offset)
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
-      if (byPartition && window.unsettled > 0) {
-        this.#keep(columns, row + 1, end, next)
-        return RUNNING
-      }
+      if (byPartition && window.unsettled > 0) return RUNNING
     }
-    this.#keep(NO_COLUMNS, 0, 0, 0)
     cursor.passTo(next)
     return RUNNING
   }
@@ -330,7 +352,7 @@ export class Pump {
     const cursor = this.#cursor
     cursor.window.enter(record, offset)
     this.#give(member, record, offset)
-    if (!cursor.byKey || record.state === SETTLED) return
+    if (!cursor.byKey || record.columns.keys === null || record.state === SETTLED) return
     // Not settled within the call: from now on later records of its key wait for it, or its successor.
     const unsettled = cursor.window.at(offset)
     if (unsettled !== undefined) cursor.chains.add(unsettled)

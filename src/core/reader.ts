@@ -290,19 +290,18 @@ export class Reader {
     }
   }
 
-  /** Whether a place that `member` has again is for this pump, and nobody was there before. */
-  isNext(pump: Pump, member: Member): boolean {
+  /** Whether a place that `member` has again is this pump's turn, and nobody's before. Then it stands behind the others. */
+  takesTurn(pump: Pump, member: Member): boolean {
     const parked = this.assigned ? member.parked : this.parked
-    return this.#withAside.size === 0 && (parked.length === 0 || parked.peek() === pump)
+    if (this.#withAside.size > 0) return false
+    if (parked.length === 0) return true
+    if (parked.peek() !== pump) return false
+    if (parked.length > 1) parked.push(parked.shift() as Pump)
+    return true
   }
 
   get hasParked(): boolean {
     return this.parked.length > 0 || this.assigned
-  }
-
-  /** Takes the first of those that wait for a place of `member`. */
-  nextParked(member: Member): Pump | undefined {
-    return (this.assigned ? member.parked : this.parked).shift()
   }
 
   park(cursor: Cursor): void {
