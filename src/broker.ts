@@ -143,6 +143,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     )
     const due = new DueQueue(clock, (error) => this.#events.error(error, 'a timer'))
     this.#ctx = {
+      engine,
       clock,
       due,
       dispatcher,

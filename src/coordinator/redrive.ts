@@ -11,6 +11,7 @@ import {
   REDRIVE_COUNT_HEADER,
   REDRIVE_READER_HEADER,
 } from '../core/dead-letter.ts'
+import { UNDECODED_HEADER } from '../core/encode.ts'
 import type { Partition } from '../core/partition.ts'
 import { count, invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
@@ -162,7 +163,7 @@ export class Redrive {
         if (marks.has(letter.offset)) continue
         if (options.signal?.aborted === true) throw abortedError(options.signal, 'redrive')
         const toAll = options.toAll === true
-        if (options.filter?.(letter) === false || !(await this.#sendBack(letter, marks, toAll))) {
+        if (options.filter?.(letter) === false || !(await this.#sendBack(topic, letter, marks, toAll))) {
           kept++
           continue
         }
@@ -175,7 +176,7 @@ export class Redrive {
   }
 
   /** Whether the topic it came from took the copy. */
-  async #sendBack(letter: LogRecord, marks: Marks, toAll: boolean): Promise<boolean> {
+  async #sendBack(from: Topic, letter: LogRecord, marks: Marks, toAll: boolean): Promise<boolean> {
     const { headers } = letter
     const origin = headers.get(DLQ_TOPIC_HEADER)
     const topic = typeof origin === 'string' ? this.#topics.get(origin) : undefined
@@ -189,7 +190,9 @@ export class Redrive {
     }
     marks.underway = letter.offset
     try {
-      await topic.publishAgain(letter.value, letter.key, copyHeaders(headers, toAll))
+      const { value, key } = letter
+      const copy = { from, value, key, headers: copyHeaders(headers, toAll) }
+      await topic.publishAgain(copy, headers.has(UNDECODED_HEADER))
       marks.add(letter.offset)
     } finally {
       marks.underway = -1

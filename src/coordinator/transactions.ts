@@ -64,7 +64,7 @@ class Buffered implements Transaction {
   publish(name: string, value: unknown, options?: Omit<PublishOptions, 'signal'>): void {
     this.#assertOpen()
     const topic = this.#topics.require(name)
-    this.drafts.push({ topic, draft: topic.draft(value, options) })
+    this.drafts.push({ topic, draft: topic.keep(topic.draft(value, options)) })
   }
 
   ack(delivery: Delivery): void {

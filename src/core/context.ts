@@ -2,6 +2,7 @@
  * What the parts of one broker share, and the ports through which the core reaches what lies above it:
  * committed offsets (the coordinator's) and topics by name (for dead letters and a handler's publishes).
  */
+import type { Engine } from '../log/contract.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/views.ts'
 import type { Cursor } from './cursor.ts'
@@ -11,6 +12,7 @@ import type { Events } from './events.ts'
 import type { Topic } from './topic.ts'
 
 export interface CoreContext {
+  readonly engine: Pick<Engine, 'encodes' | 'refusal'>
   readonly clock: Clock
   readonly due: DueQueue
   readonly dispatcher: Dispatcher

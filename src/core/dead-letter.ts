@@ -3,7 +3,6 @@
  * before the original settles, once per (topic id, partition, offset, reader), and never held up by a
  * gate. A failed append is tried again, the handler is not.
  */
-import { PoisonValue } from '../log/contract.ts'
 import { messageOf } from '../model/errors.ts'
 import { type HeaderValue, ID_HEADER, RecordHeaders } from '../model/record.ts'
 import { backoffMs } from './backoff.ts'
@@ -68,10 +67,13 @@ export class DeadLetters {
     const topic = await this.#ctx.topics.deadLetters(target)
     const { reader, partition } = record.cursor
     const source = `${partition.topic.id}/${partition.index}/${reader.key}`
-    // What cannot be decoded is kept as it came.
-    const value = record.value instanceof PoisonValue ? record.value.bytes : record.value
-    const headers = deadLetterHeaders(record, reason)
-    await topic.appendDeadLetter(source, record.offset, value, record.key, headers)
+    const letter = {
+      from: partition.topic,
+      value: record.value,
+      key: record.key,
+      headers: deadLetterHeaders(record, reason),
+    }
+    await topic.appendDeadLetter(source, record.offset, letter)
   }
 }
 

@@ -1,10 +1,12 @@
 /** A record on its way in: everything a caller can get wrong is checked here, before anything is touched. */
+import { PoisonValue } from '../log/contract.ts'
 import { type Batch, Columns } from '../model/batch.ts'
 import { messageOf, OdradekError } from '../model/errors.ts'
 import { FLAT_VALUE_BYTES, RECORD_OVERHEAD_BYTES } from '../model/limits.ts'
 import type { PublishEntry, PublishOptions } from '../model/options.ts'
 import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
 import type { StandardIssue, StandardResult, StandardSchemaV1 } from '../model/standard-schema.ts'
+import { encoded, type Form, letterForm, reencoded } from './encode.ts'
 import { invalid } from './settings.ts'
 import type { TopicSettings } from './topic-settings.ts'
 
@@ -13,20 +15,18 @@ type Validate = StandardSchemaV1['~standard']['validate']
 /** Sizes are kept in 32 bits. */
 const MAX_SIZE_BYTES = 0xffff_ffff
 
-/** A record that passed validation. */
-export interface Draft {
-  readonly value: unknown
+/** A record that passed validation, as its log takes it. */
+export interface Draft extends Form {
   readonly key: Key | null
-  readonly headers: RecordHeaders | null
   readonly partition: number | undefined
   readonly id: string | undefined
-  readonly sizeBytes: number
 }
 
-/** @throws OdradekError INVALID_VALUE, INVALID_ARGUMENT, TOO_LARGE, UNSUPPORTED */
+/** `encodes`: its log takes bytes. @throws OdradekError INVALID_VALUE, INVALID_ARGUMENT, TOO_LARGE, UNSUPPORTED */
 export function makeDraft(
   topic: string,
   settings: TopicSettings,
+  encodes: boolean,
   value: unknown,
   options: Omit<PublishOptions, 'signal'>,
 ): Draft {
@@ -37,15 +37,73 @@ export function makeDraft(
     throw new OdradekError('INVALID_VALUE', 'undefined is not a value; publish null for a tombstone')
   }
   const checked = validated(topic, settings.schema, value)
-  const sizeBytes = sizeOf(topic, settings.sizeOf, checked)
-  if (sizeBytes > settings.retention.bytes) {
+  const key = keyOf(options.key)
+  if (key === null && settings.cleanup === 'compact') {
+    throw invalid(`"${topic}" is compacted, which goes by the key: every record needs one`)
+  }
+  const form = formOf(topic, settings, encodes, checked, key, headersOf(options))
+  if (form.sizeBytes > settings.retention.bytes) {
     throw new OdradekError(
       'TOO_LARGE',
-      `a record of ${sizeBytes} bytes; topic "${topic}" retains ${settings.retention.bytes} per partition`,
+      `a record of ${form.sizeBytes} bytes; topic "${topic}" retains ${settings.retention.bytes} per partition`,
     )
   }
   const { partition, id } = options
-  return { value: checked, key: keyOf(options.key), headers: headersOf(options), partition, id, sizeBytes }
+  return { ...form, key, partition, id }
+}
+
+function formOf(
+  topic: string,
+  settings: TopicSettings,
+  encodes: boolean,
+  value: unknown,
+  key: Key | null,
+  headers: RecordHeaders | null,
+): Form {
+  if (encodes) return encoded(topic, settings.codec, value, key, headers)
+  return { value, headers, sizeBytes: sizeOf(topic, settings.sizeOf, value) }
+}
+
+/** A draft with bytes of its own: the caller, or the codec, may use again what they gave. */
+export function owned(draft: Draft): Draft {
+  return draft.value instanceof Uint8Array ? { ...draft, value: new Uint8Array(draft.value) } : draft
+}
+
+/** A record that was read from a topic, on its way to another one. */
+export interface Copy {
+  readonly from: { readonly name: string; readonly settings: TopicSettings }
+  readonly value: unknown
+  readonly key: Key | null
+  readonly headers: RecordHeaders
+}
+
+/** A dead letter. Its bytes are those of the record, whatever codec the topic has that takes it. */
+export function letterDraft(topic: string, settings: TopicSettings, encodes: boolean, copy: Copy): Draft {
+  const { from, value, key, headers } = copy
+  if (!encodes) return copiedInMemory(topic, settings, copy)
+  const form = letterForm(from.name, from.settings.codec, value, key, headers)
+  return { ...form, key, partition: undefined, id: undefined }
+}
+
+/** A dead letter on its way back; `undecoded`: its value is what could not be decoded. @throws INVALID_VALUE */
+export function returnDraft(
+  topic: string,
+  settings: TopicSettings,
+  encodes: boolean,
+  copy: Copy,
+  undecoded: boolean,
+): Draft {
+  const { from, value, key, headers } = copy
+  if (!encodes) return copiedInMemory(topic, settings, copy)
+  const form = reencoded(from.name, from.settings.codec, value, key, headers, undecoded)
+  return { ...form, key, partition: undefined, id: undefined }
+}
+
+/** What cannot be decoded is kept as it came. */
+function copiedInMemory(topic: string, settings: TopicSettings, { value: given, key, headers }: Copy): Draft {
+  const value = given instanceof PoisonValue ? given.bytes : given
+  const sizeBytes = sizeOf(topic, settings.sizeOf, value)
+  return { value, key, headers, partition: undefined, id: undefined, sizeBytes }
 }
 
 /** What `publishAll` was given. @throws OdradekError INVALID_ARGUMENT for what is no entry, such as a bare value */

@@ -9,22 +9,34 @@
  * From the choice of the partition to the append nothing is awaited and no user code runs: that is the
  * critical section, and one thread is its lock. Nothing in here ever calls a subscriber.
  */
-import { LOG_CLOSED, NO_ROOM } from '../log/contract.ts'
+import { LOG_CLOSED, LOG_STORAGE_FULL, NO_ROOM } from '../log/contract.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
 import type { Position, PublishEntry, Published, PublishOptions } from '../model/options.ts'
-import type { Key, RecordHeaders } from '../model/record.ts'
 import type { CoreContext } from './context.ts'
-import { batchOf, type Draft, entriesOf, makeDraft, sizeOf, validated } from './draft.ts'
+import {
+  batchOf,
+  type Copy,
+  type Draft,
+  entriesOf,
+  letterDraft,
+  makeDraft,
+  owned,
+  returnDraft,
+  sizeOf,
+  validated,
+} from './draft.ts'
+import { encoded } from './encode.ts'
 import { Histogram } from './histogram.ts'
 import { LetterIndex } from './letters.ts'
 import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
-import { type Part, Parts, partOf } from './parts.ts'
+import { type Part, partOf } from './parts.ts'
+import { publishDrafts } from './publish-all.ts'
 import { PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
 import { signalOf } from './settings.ts'
 import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
-import { fitsNow, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
+import { refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
 
@@ -52,6 +64,8 @@ export class Topic {
   #sticky = new StickyRoundRobin(1)
   /** The partition of a topic that has one and asks nobody about values; null when publishing needs a closer look. */
   #onlyPartition: Partition | null = null
+  /** The same where values are encoded first. */
+  #onlyEncoded: Partition | null = null
   #ended: OdradekError | undefined
   #calls = 0
   /** Partitions that crossed the upper pressure mark, or keep it company above the lower one. */
@@ -117,10 +131,12 @@ export class Topic {
   }
 
   #look(): void {
-    const { schema, sizeOf: custom } = this.settings
-    const plain =
-      this.partitions.length === 1 && schema === null && custom === null && this.#ended === undefined
-    this.#onlyPartition = plain ? (this.partitions[0] as Partition) : null
+    const { schema, sizeOf: custom, cleanup } = this.settings
+    const { encodes } = this.#ctx.engine
+    const plain = this.partitions.length === 1 && schema === null && this.#ended === undefined
+    const only = plain ? (this.partitions[0] as Partition) : null
+    this.#onlyPartition = encodes || custom !== null ? null : only
+    this.#onlyEncoded = encodes && cleanup === 'delete' ? only : null
   }
 
   // ── publish ───────────────────────────────────────────────────────────────────────────────────
@@ -130,9 +146,13 @@ export class Topic {
     const sample = (++this.#calls & (SAMPLE_EVERY - 1)) === 0
     if (options === undefined && exempt === null && !sample && this.#isPlain(value)) {
       const offset = this.#appendPlain(value)
-      if (offset >= 0) return this.#accepted(this.#onlyPartition as Partition, { partition: 0, offset })
+      if (offset >= 0) return this.accepted(this.#onlyPartition as Partition, { partition: 0, offset })
     }
     try {
+      if (options === undefined && exempt === null && !sample && this.#isPlainBytes(value)) {
+        const offset = this.#appendEncoded(value)
+        if (offset >= 0) return this.accepted(this.#onlyEncoded as Partition, { partition: 0, offset })
+      }
       const since = sample ? this.#ctx.clock.monotonic() : undefined
       const draft = this.draft(value, options)
       const signal = signalOf(options?.signal)
@@ -152,6 +172,10 @@ export class Topic {
   tryPublish(value: unknown, options?: PublishOptions): Published | undefined {
     if (options === undefined && this.#isPlain(value)) {
       const offset = this.#appendPlain(value)
+      if (offset >= 0) return { partition: 0, offset }
+    }
+    if (options === undefined && this.#isPlainBytes(value)) {
+      const offset = this.#appendEncoded(value)
       if (offset >= 0) return { partition: 0, offset }
     }
     const draft = this.draft(value, options)
@@ -184,13 +208,29 @@ export class Topic {
     return offset
   }
 
+  #isPlainBytes(value: unknown): boolean {
+    return this.#onlyEncoded !== null && value !== undefined
+  }
+
+  #appendEncoded(value: unknown): number {
+    const partition = this.#onlyEncoded as Partition
+    if (partition.line.length > 0) return NO_ROOM
+    const { value: bytes, headers, sizeBytes } = encoded(this.name, this.settings.codec, value, null, null)
+    const offset = partition.appendOne(bytes, null, headers, sizeBytes, null)
+    if (offset >= 0) {
+      this.published++
+      this.publishedBytes += sizeBytes
+    }
+    return offset
+  }
+
   /** In order, and all or nothing per partition (not overall). Positions come back in the order given. */
   publishAll(entries: Iterable<PublishEntry>, options?: { signal?: AbortSignal }): Promise<Published[]> {
     try {
       const signal = signalOf(options?.signal)
       if (signal?.aborted === true) throw abortedError(signal, 'publishAll')
       const drafts = entriesOf(entries).map((entry) => this.draft(entry.value, entry))
-      return this.#publishDrafts(drafts, signal)
+      return publishDrafts(this, drafts, signal)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -199,7 +239,12 @@ export class Topic {
   draft(value: unknown, options?: Omit<PublishOptions, 'signal'>): Draft {
     this.assertOpen()
     if (options?.partition !== undefined) this.partitionAt(options.partition)
-    return makeDraft(this.name, this.settings, value, options ?? NO_OPTIONS)
+    return makeDraft(this.name, this.settings, this.#ctx.engine.encodes, value, options ?? NO_OPTIONS)
+  }
+
+  /** A draft that outlives the call it was made in. In memory values are handed over as they are. */
+  keep(draft: Draft): Draft {
+    return this.#ctx.engine.encodes ? owned(draft) : draft
   }
 
   /** Why a value from foreign bytes does not fit the schema; undefined when it does. */
@@ -230,11 +275,11 @@ export class Topic {
     if (partition.line.length === 0 || exempt !== null) {
       const offset = this.#append(partition, draft, exempt)
       if (offset !== NO_ROOM) {
-        return this.#accepted(partition, this.#accept(draft, partition.index, offset))
+        return this.accepted(partition, this.#accept(draft, partition.index, offset))
       }
     }
-    return this.#whenRoom(partOf(this, partition, [draft]), signal, exempt).then(([published]) =>
-      this.#accepted(partition, published as Published),
+    return this.whenRoom(partOf(this, partition, [this.keep(draft)]), signal, exempt).then(([published]) =>
+      this.accepted(partition, published as Published),
     )
   }
 
@@ -242,10 +287,12 @@ export class Topic {
   #append(partition: Partition, { value, key, headers, sizeBytes }: Draft, exempt: Reader | null): number {
     const offset = partition.appendOne(value, key, headers, sizeBytes, exempt)
     if (offset >= NO_ROOM) return offset
+    if (offset === LOG_STORAGE_FULL) throw refusedError(partition, 'STORAGE_FULL')
     throw refusedError(partition, offset === LOG_CLOSED ? 'CLOSED' : 'POISONED')
   }
 
-  #whenRoom(part: Part, signal: AbortSignal | undefined, exempt: Reader | null): Promise<Published[]> {
+  /** Appends a part, once there is room for all of it. */
+  whenRoom(part: Part, signal: AbortSignal | undefined, exempt: Reader | null): Promise<Published[]> {
     const timeoutMs = this.settings.publishTimeoutMs
     const options = { exempt, signal, timeoutMs, what: 'publish' }
     return whenRoom(this.#ctx, [part], options, () => this.appendPart(part, exempt))
@@ -270,7 +317,7 @@ export class Topic {
   }
 
   /** Waits for durability where there is any to wait for, and lets the event loop turn in long loops. */
-  #accepted(partition: Partition, published: Published): Promise<Published> {
+  accepted(partition: Partition, published: Published): Promise<Published> {
     const { log } = partition
     if (published.offset >= log.marks.high) return log.durable(published.offset).then(() => published)
     const { dispatcher } = this.#ctx
@@ -300,7 +347,13 @@ export class Topic {
     return this.#ids.position(draft.id, this.#ctx.clock.monotonic())
   }
 
-  #knows(draft: Draft): boolean {
+  /** Whether it remembers publish ids. */
+  get dedupes(): boolean {
+    return this.#ids !== null
+  }
+
+  /** Whether its id was published before. */
+  knows(draft: Draft): boolean {
     return this.pending(draft) !== undefined || this.#position(draft) !== undefined
   }
 
@@ -326,45 +379,7 @@ export class Topic {
     const position = this.#position(draft)
     if (position === undefined) return undefined
     this.duplicates++
-    return this.#accepted(this.partitionAt(position.partition), { ...position, duplicate: true })
-  }
-
-  // ── batches ───────────────────────────────────────────────────────────────────────────────────
-
-  #publishDrafts(drafts: readonly Draft[], signal: AbortSignal | undefined): Promise<Published[]> {
-    const outcomes = new Map<Draft, Promise<Published>>()
-    const parts = new Parts()
-    const ids = new Set<string>()
-    const known: Draft[] = []
-    const again: Draft[] = []
-    for (const draft of drafts) {
-      if (draft.id !== undefined && ids.has(draft.id)) again.push(draft)
-      else if (this.#knows(draft)) known.push(draft)
-      else {
-        parts.add(this, draft)
-        if (draft.id !== undefined && this.#ids !== null) ids.add(draft.id)
-      }
-    }
-    const batches = parts.batches()
-    for (const draft of known) outcomes.set(draft, this.earlier(draft) as Promise<Published>)
-    for (const part of batches) {
-      const published = this.#publishPart(part, signal)
-      part.drafts.forEach((draft, i) => {
-        const outcome = published.then((all) => all[i] as Published)
-        this.expect(draft, () => outcome)
-        outcomes.set(draft, outcome)
-      })
-    }
-    for (const draft of again) outcomes.set(draft, this.earlier(draft) as Promise<Published>)
-    return Promise.all(drafts.map((draft) => outcomes.get(draft) as Promise<Published>))
-  }
-
-  async #publishPart(part: Part, signal: AbortSignal | undefined): Promise<Published[]> {
-    const published = fitsNow([part], null)
-      ? this.appendPart(part, null)
-      : await this.#whenRoom(part, signal, null)
-    await this.#accepted(part.partition, published.at(-1) as Published)
-    return published
+    return this.accepted(this.partitionAt(position.partition), { ...position, duplicate: true })
   }
 
   // ── dead letters ──────────────────────────────────────────────────────────────────────────────
@@ -373,27 +388,20 @@ export class Topic {
    * Once per failure, through every gate. One that is in already may still be waiting for its durability. `source` is who
    * failed and where, `offset` at what.
    */
-  async appendDeadLetter(
-    source: string,
-    offset: number,
-    value: unknown,
-    key: Key | null,
-    headers: RecordHeaders,
-  ): Promise<void> {
+  async appendDeadLetter(source: string, offset: number, letter: Copy): Promise<void> {
     this.assertOpen()
     for (const partition of this.partitions) {
       const first = this.#lettersIn(partition).find(source, offset, partition.log.marks.start)
       if (first === undefined) continue
-      await this.#accepted(partition, { partition: partition.index, offset: first })
+      await this.accepted(partition, { partition: partition.index, offset: first })
       return
     }
-    const sizeBytes = sizeOf(this.name, this.settings.sizeOf, value)
-    const draft: Draft = { value, key, headers, partition: undefined, id: undefined, sizeBytes }
+    const draft = letterDraft(this.name, this.settings, this.#ctx.engine.encodes, letter)
     const partition = this.choose(draft)
     const result = partition.appendForced(batchOf([draft]))
     if (typeof result === 'string') throw refusedError(partition, result)
     this.#lettersIn(partition).add(source, offset, result.base, partition.log.marks.start)
-    await this.#accepted(partition, this.#accept(draft, partition.index, result.base))
+    await this.accepted(partition, this.#accept(draft, partition.index, result.base))
   }
 
   #lettersIn({ index }: Partition): LetterIndex {
@@ -402,16 +410,9 @@ export class Topic {
   }
 
   /** A redriven copy: through the front door, but its id was seen before and does not count as a repeat. */
-  publishAgain(value: unknown, key: Key | null, headers: RecordHeaders): Promise<Published> {
-    if (this.#ended !== undefined) return Promise.reject(this.#ended)
-    const draft: Draft = {
-      value,
-      key,
-      headers,
-      partition: undefined,
-      id: undefined,
-      sizeBytes: sizeOf(this.name, this.settings.sizeOf, value),
-    }
+  async publishAgain(copy: Copy, undecoded: boolean): Promise<Published> {
+    this.assertOpen()
+    const draft = returnDraft(this.name, this.settings, this.#ctx.engine.encodes, copy, undecoded)
     return this.#publishDraft(draft, undefined, null)
   }
 

@@ -13,6 +13,8 @@ export const DEFAULT_DELETE_RETENTION_MS: number = 24 * 3_600_000
 /** Nominal bytes of a value that is neither string nor bytes, and of the record around any value. */
 export const FLAT_VALUE_BYTES = 256
 export const RECORD_OVERHEAD_BYTES = 64
+/** Where values are encoded: what a record costs beside value, key and headers (lengths and deltas), rounded up. */
+export const ENCODED_OVERHEAD_BYTES = 16
 
 export const DEFAULT_PUBLISH_TIMEOUT_MS = 30_000
 /** Publishers that may wait for room in one topic. */

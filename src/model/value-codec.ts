@@ -11,6 +11,11 @@ import { OdradekError } from './errors.ts'
 export const CONTENT_TYPE_HEADER = 'content-type'
 /** Says that the codec named no type for the value, and that a content-type header is the caller's own. */
 export const UNTYPED_HEADER = '__odradek.untyped'
+/**
+ * A value in memory may be anything, also what no codec can encode. Where bytes are needed all the same, such a
+ * record is a null that says why in this header: leaving it out would be a loss that nobody sees.
+ */
+export const UNENCODABLE_HEADER = '__odradek.unencodable'
 
 export interface EncodedValue {
   /** `null` is Kafka's null, a tombstone. */

@@ -8,7 +8,7 @@
 import { Columns } from '../../model/batch.ts'
 import { messageOf, OdradekError } from '../../model/errors.ts'
 import { NO_HEADERS } from '../../model/record.ts'
-import type { ValueCodec } from '../../model/value-codec.ts'
+import { UNENCODABLE_HEADER, type ValueCodec } from '../../model/value-codec.ts'
 import { type EngineContext, PoisonValue } from '../contract.ts'
 import { type CompressionPort, noCompression } from '../format/compression.ts'
 import { decodeBatch, encodeBatch } from '../format/record-batch.ts'
@@ -21,13 +21,6 @@ const BATCH_BYTES = 64 * KiB
 const FIRST_SLAB_BYTES = 4 * KiB
 const BUDGET_SHARE = 8
 const MAX_BUDGET_BYTES = 64 * KiB * KiB
-
-/**
- * A value in memory may be anything, also what no codec can encode. To a reader of bytes such a record is a
- * null that says so in this header: leaving it out would be a loss that nobody sees, failing would stop the
- * reader there for ever.
- */
-export const UNENCODABLE_HEADER = '__odradek.unencodable'
 
 export class Conversions {
   readonly #codec: ValueCodec

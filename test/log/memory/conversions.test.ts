@@ -4,11 +4,10 @@ import { PoisonValue, type RetentionLimits } from '../../../src/log/contract.ts'
 import { noCompression } from '../../../src/log/format/compression.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
 import { decodeBatch, encodeBatch, readHeader } from '../../../src/log/format/record-batch.ts'
-import { UNENCODABLE_HEADER } from '../../../src/log/memory/conversions.ts'
 import { MemoryLog } from '../../../src/log/memory/memory-log.ts'
 import { Slice } from '../../../src/model/batch.ts'
 import { RecordHeaders } from '../../../src/model/record.ts'
-import { defaultCodec } from '../../../src/model/value-codec.ts'
+import { defaultCodec, UNENCODABLE_HEADER } from '../../../src/model/value-codec.ts'
 import {
   accept,
   columnsOf,
