@@ -64,6 +64,7 @@ const VERBS = {
   removeDirectory: 'remove the directory',
   syncDirectory: 'sync the directory',
   exists: 'look for',
+  lock: 'lock',
 } as const
 
 /** What a failure of the system carries besides its text. */
