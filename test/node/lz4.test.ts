@@ -69,6 +69,8 @@ describe('lz4', () => {
     ['half an end', `${HEADER}0000`],
     ['something behind its end', `${HEADER}${END}00`],
     ['a block longer than the frame', `${HEADER}ff00000011${END}`],
+    ['literals whose length is not there', `${HEADER}02000000f0ff`],
+    ['a match whose length is not there', `${HEADER}040000001f610100`],
     ['a stored block longer than a block may be', `${HEADER}01000180${'00'.repeat(65_537)}${END}`],
   ])('is refused before it is inflated: %s', (_, hex) => {
     expect(codeOf(() => lz4Codec(never).decompress(bytesOf(hex), 1_000_000))).toBe('CORRUPT_LOG')
