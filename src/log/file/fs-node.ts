@@ -19,8 +19,9 @@ const DIRECTORY_MODE = 0o700
 export class NodeFileSystem implements FileSystem {
   readonly #root: string
 
-  private constructor(root: string) {
-    this.#root = root
+  /** `path` exists. */
+  constructor(path: string) {
+    this.#root = resolve(path)
   }
 
   /** The file system below `path`, which is made, with its parents and durably, where it is missing. */
@@ -30,7 +31,7 @@ export class NodeFileSystem implements FileSystem {
     if (first !== undefined) {
       for (const directory of madeIn(first, root)) await syncAt(directory, directory)
     }
-    return new NodeFileSystem(root)
+    return new NodeFileSystem(path)
   }
 
   async open(path: string, mode: OpenMode): Promise<DataFile> {
