@@ -67,8 +67,14 @@ export class Extra {
   deadlineAt: number = 0
 }
 
-export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delivery<T> {
+/** A view of its row. */
+export interface DeliveryRecord<T = unknown> extends RecordView<T> {}
+
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: what the interface adds is on the prototype, see below.
+export class DeliveryRecord<T = unknown> implements Delivery<T> {
   // Declared, not defined: the constructor writes each field once, which is a quarter of its cost.
+  declare readonly columns: Columns
+  declare readonly row: number
   declare readonly cursor: Cursor
   declare state: number
   declare member: Member | null
@@ -78,7 +84,8 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
 
   /** `count`: which delivery of the record it is, from 1. */
   constructor(cursor: Cursor, columns: Columns, row: number, count: number) {
-    super(columns, row)
+    this.columns = columns
+    this.row = row
     this.cursor = cursor
     this.state = READY
     this.member = null
@@ -97,7 +104,7 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     return this.extra?.redelivered === true
   }
   get signal(): AbortSignal {
-    return this.#handlerSignal.signal
+    return handlerSignalOf(this).signal
   }
 
   ack(): boolean {
@@ -118,8 +125,8 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
     return this.cursor.reader.publishFrom(this, topic, value, options)
   }
 
-  override toJSON(): object {
-    return { ...super.toJSON(), attempt: this.attempt }
+  toJSON(): object {
+    return { ...RecordView.prototype.toJSON.call(this), attempt: this.attempt }
   }
 
   more(): Extra {
@@ -130,13 +137,18 @@ export class DeliveryRecord<T = unknown> extends RecordView<T> implements Delive
   /** Tells its handler, and the batch it is part of, that it settles nothing any more. */
   abort(reason: string): void {
     const { dispatcher } = this.cursor.reader.ctx
-    this.#handlerSignal.abort(reason, dispatcher)
+    handlerSignalOf(this).abort(reason, dispatcher)
     this.slot?.batch?.abort(reason, dispatcher)
   }
+}
 
-  get #handlerSignal(): HandlerSignal {
-    const extra = this.more()
-    extra.signal ??= new HandlerSignal()
-    return extra.signal
-  }
+// `extends` would do the same, and call a constructor from the constructor: `super()` is not inlined, and costs as much
+// as all the rest of a synchronous delivery.
+Object.setPrototypeOf(DeliveryRecord.prototype, RecordView.prototype)
+
+/** Not a private method: each instance would carry the proof that it has it. */
+function handlerSignalOf(record: DeliveryRecord): HandlerSignal {
+  const extra = record.more()
+  extra.signal ??= new HandlerSignal()
+  return extra.signal
 }
