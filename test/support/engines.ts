@@ -1,5 +1,21 @@
-/** Engines for tests: the memory engine, with a hand on its logs. */
+/** Engines for tests: the one that the suite runs on, and any with a hand on its logs. */
 import type { Engine, LogSpec, PartitionLog } from '../../src/log/contract.ts'
+import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
+import type { Clock } from '../../src/model/clock.ts'
+import { byteEngine } from './byte-engine.ts'
+
+const MAKERS: { readonly [name: string]: (clock: Clock) => Engine } = {
+  memory: (clock) => memoryEngine({ clock }),
+  bytes: (clock) => byteEngine({ clock }),
+}
+
+/** The engine that `ODRADEK_ENGINE` names, or the memory engine: empty, its own. */
+export function engineOfSuite(clock: Clock): Engine {
+  const name = process.env.ODRADEK_ENGINE ?? 'memory'
+  const make = MAKERS[name]
+  if (make === undefined) throw new Error(`no engine "${name}"; there are ${Object.keys(MAKERS).join(', ')}`)
+  return make(clock)
+}
 
 /** `engine`, whose logs are opened by `openLog` instead. */
 export function withLogs(engine: Engine, openLog: (spec: LogSpec) => Promise<PartitionLog>): Engine {

@@ -5,12 +5,11 @@
 import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
 import type { Engine, PartitionLog } from '../../src/log/contract.ts'
-import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import type { BrokerEvents, Logger } from '../../src/model/views.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
-import { withLogs } from './engines.ts'
+import { engineOfSuite, withLogs } from './engines.ts'
 
 export interface Logged {
   readonly level: keyof Logger
@@ -26,7 +25,7 @@ export class World {
   readonly logs: Map<string, PartitionLog> = new Map()
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
-  /** `engine`: the memory engine, if nothing is said. */
+  /** `engine`: that of the suite, if nothing is said. */
   constructor(options: BrokerOptions = {}, engine?: Engine) {
     const write =
       (level: keyof Logger) =>
@@ -34,7 +33,7 @@ export class World {
         this.logged.push({ level, details, message })
       }
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-    const inner = engine ?? memoryEngine({ clock: this.clock })
+    const inner = engine ?? engineOfSuite(this.clock)
     const outer = withLogs(inner, async (spec) => {
       const log = await inner.openLog(spec)
       this.logs.set(`${spec.topic}/${spec.partition}`, log)
