@@ -308,8 +308,14 @@ export class Pump {
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
       if (byPartition && window.unsettled > 0) return RUNNING
     }
-    cursor.passTo(next)
-    return RUNNING
+    return this.#passed(next)
+  }
+
+  /** All rows up to `next` are dealt with. Where that is the end of the log, it takes no other look to know it. */
+  #passed(next: number): number {
+    const { log, policy, ready } = this.#cursor
+    this.#cursor.passTo(next)
+    return next === log.marks.stable && ready.length === 0 && policy === null ? IDLE : RUNNING
   }
 
   /** A group of several members, or of none: whose record is it? */
@@ -333,8 +339,7 @@ export class Pump {
       if (cursor.stamp !== stamp || window.next < log.marks.start) return RUNNING
       if (byPartition && window.unsettled > 0) return RUNNING
     }
-    cursor.passTo(next)
-    return RUNNING
+    return this.#passed(next)
   }
 
   #anyFree(): boolean {
