@@ -13,8 +13,8 @@ import { damaged, plain, tooLarge } from './codec.ts'
 
 /** The part of the package `snappy` that is used. */
 export interface SnappyLibrary {
-  compressSync(bytes: Uint8Array): Uint8Array
-  uncompressSync(bytes: Uint8Array, options: { asBuffer: true }): Uint8Array | string
+  compressSync(bytes: Uint8Array, options: { copyOutputData: true }): Uint8Array
+  uncompressSync(bytes: Uint8Array, options: { asBuffer: true; copyOutputData: true }): Uint8Array | string
 }
 
 const MAGIC = Uint8Array.of(0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0)
@@ -26,6 +26,9 @@ const BLOCK_BYTES = 32 * 1024
 /** The densest element of a block: three bytes that copy 64. */
 const MAX_EXPANSION = 64 / 3
 const MAX_VARINT_BYTES = 5
+/** A copy into memory of V8's own: buffers outside of it were measured to be five times as slow. */
+const COPIED = { copyOutputData: true } as const
+const COPIED_BYTES = { asBuffer: true, copyOutputData: true } as const
 
 export function snappyCodec(library: SnappyLibrary): Codec {
   return {
@@ -38,7 +41,7 @@ function compress(library: SnappyLibrary, bytes: Uint8Array): Uint8Array {
   const blocks: Uint8Array[] = []
   let sizeBytes = FRAME_HEADER_BYTES
   for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
-    const block = library.compressSync(bytes.subarray(at, at + BLOCK_BYTES))
+    const block = library.compressSync(bytes.subarray(at, at + BLOCK_BYTES), COPIED)
     blocks.push(block)
     sizeBytes += LENGTH_BYTES + block.length
   }
@@ -63,7 +66,7 @@ function decompress(library: SnappyLibrary, bytes: Uint8Array, maxBytes: number)
   const out = new Uint8Array(blocks.length === 1 ? 0 : sizeBytes)
   let at = 0
   for (const block of blocks) {
-    const part = library.uncompressSync(block, { asBuffer: true }) as Uint8Array
+    const part = library.uncompressSync(block, COPIED_BYTES) as Uint8Array
     if (blocks.length === 1) return plain(part)
     out.set(part, at)
     at += part.length

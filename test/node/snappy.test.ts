@@ -7,7 +7,7 @@ import { concat, expectBytes, noise, text, torment } from './codec-kit.ts'
 
 const library = (await import('snappy')) as SnappyLibrary
 const codec = snappyCodec(library)
-const raw = (bytes: Uint8Array) => new Uint8Array(library.compressSync(bytes))
+const raw = (bytes: Uint8Array) => new Uint8Array(library.compressSync(bytes, { copyOutputData: true }))
 const MAGIC = Uint8Array.of(0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0, 0, 0, 0, 1, 0, 0, 0, 1)
 
 /** A frame of blocks, each behind its length. */
