@@ -175,6 +175,12 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     })
   }
 
+  /** @internal What the engine has to say that nobody waits for. `error` undefined: nothing failed. */
+  report(error: unknown, what: string): void {
+    if (error === undefined) this.#ctx.logger.warn({}, what)
+    else this.#events.error(error, what)
+  }
+
   /** Brings back what the engine remembers. Called once, by whoever opened the engine. */
   restore(): Promise<void> {
     return this.#topics.restore()

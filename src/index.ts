@@ -4,6 +4,7 @@
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Broker, BrokerOptions, TopicMap } from './broker.ts'
+import type { FileEngineOptions } from './log/file/file-engine.ts'
 import { createBroker } from './memory.ts'
 import { OdradekError } from './model/errors.ts'
 
@@ -73,14 +74,30 @@ export type {
 } from './model/views.ts'
 export type { TopicHandle } from './topic-handle.ts'
 
+/** Where records are kept, and what makes them last: `file:` only. */
+export type FileOptions = FileEngineOptions
+
+export interface OpenOptions extends BrokerOptions, FileOptions {}
+
+const FILE_OPTIONS = [
+  'durability',
+  'flushMs',
+  'salvage',
+  'journalBytes',
+  'segmentBytes',
+  'cacheBytes',
+] as const
+
 /**
- * Opens a broker. `memory:` (the default) keeps everything in this process.
- * @param url `memory:`, optionally with a name that is only a label.
- * @throws OdradekError UNSUPPORTED for a scheme without an engine, INVALID_ARGUMENT for what is no URL
+ * Opens a broker. `memory:` (the default) keeps everything in this process, `file:./data` in a directory that it
+ * owns until it is closed.
+ * @param url `memory:`, optionally with a name that is only a label; `file:` with a path, relative or not.
+ * @throws OdradekError UNSUPPORTED for a scheme without an engine, INVALID_ARGUMENT for what is no URL and for unknown
+ * options; with `file:` also DATA_LOCKED, CORRUPT_LOG, STORAGE_ERROR, STORAGE_FULL
  */
 export async function openBroker<Map extends object = TopicMap>(
   url = 'memory:',
-  options: BrokerOptions = {},
+  options: OpenOptions = {},
 ): Promise<Broker<Map>> {
   if (typeof url !== 'string') {
     throw new OdradekError(
@@ -90,15 +107,27 @@ export async function openBroker<Map extends object = TopicMap>(
   }
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   if (scheme === undefined) {
-    throw new OdradekError('INVALID_ARGUMENT', `"${url}" is no broker URL; try "memory:"`)
+    throw new OdradekError('INVALID_ARGUMENT', `"${url}" is no broker URL; try "memory:" or "file:./data"`)
   }
-  if (scheme !== 'memory') {
-    throw new OdradekError(
-      'UNSUPPORTED',
-      `there is no engine for "${scheme}:" in this version; "memory:" is there`,
-    )
+  if (scheme === 'memory') return createBroker<Map>(options, { observe })
+  if (scheme === 'file') {
+    const { files, rest } = splitOptions(options)
+    const { openFiles } = await import('./node/open-files.ts')
+    return openFiles<Map>(url, rest, files, { observe })
   }
-  return createBroker<Map>(options, { observe })
+  throw new OdradekError(
+    'UNSUPPORTED',
+    `there is no engine for "${scheme}:" in this version; "memory:" and "file:" are there`,
+  )
+}
+
+function splitOptions(options: OpenOptions): { readonly files: FileOptions; readonly rest: BrokerOptions } {
+  const entries = Object.entries(options)
+  const isOfFiles = ([name]: [string, unknown]): boolean => (FILE_OPTIONS as readonly string[]).includes(name)
+  return {
+    files: Object.fromEntries(entries.filter(isOfFiles)),
+    rest: Object.fromEntries(entries.filter((entry) => !isOfFiles(entry))),
+  }
 }
 
 /** Lifecycle events on the channels `odradek:<event>`, for whoever instruments the process. */

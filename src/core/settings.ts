@@ -289,6 +289,12 @@ export function oneOf<T extends string>(
   throw invalid(`${name} is one of ${allowed.join(', ')}; got ${shown(value)}`)
 }
 
+export function flag(name: string, value: boolean | undefined, otherwise: boolean): boolean {
+  if (value === undefined) return otherwise
+  if (typeof value === 'boolean') return value
+  throw invalid(`${name} is true or false; got ${shown(value)}`)
+}
+
 /** A whole number from 1 on; Infinity only as the default. */
 export function count(name: string, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise

@@ -24,8 +24,13 @@ export interface StoredSegment {
   readonly next: number
   /** Of batches. */
   readonly sizeBytes: number
+  /** Newest timestamp of a record, −1 for none. */
   readonly maxTimestamp: number
+  /** CRC-32C of the batches. */
+  readonly crc: number
   readonly sealed: boolean
+  /** Offsets may be missing. */
+  readonly compacted?: boolean
 }
 
 export interface StoredLog extends LogId {
@@ -33,6 +38,8 @@ export interface StoredLog extends LogId {
   readonly start: number
   readonly end: number
   readonly epoch: number
+  /** Newest timestamp that was given to a record in process. */
+  readonly stamped: number
   readonly segments: readonly StoredSegment[]
   readonly state: StateSnapshot
 }

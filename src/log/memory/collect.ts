@@ -1,4 +1,5 @@
 /** Gathers whole wire batches for a Fetch: views where one segment has them all, one copy where several do. */
+import { concat } from '../format/bytes.ts'
 import type { Conversions } from './conversions.ts'
 import type { SegmentRing } from './segment.ts'
 
@@ -39,16 +40,5 @@ export function collectBatches(
     }
     if (end > begin) pieces.push(slab.bytes.subarray(begin, end))
   }
-  return { bytes: joined(pieces, sizeBytes), next }
-}
-
-function joined(pieces: readonly Uint8Array[], sizeBytes: number): Uint8Array {
-  if (pieces.length === 1) return pieces[0] as Uint8Array
-  const bytes = new Uint8Array(sizeBytes)
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
+  return { bytes: concat(pieces), next }
 }

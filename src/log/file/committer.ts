@@ -1,0 +1,442 @@
+/**
+ * Group commit: whatever was accepted by any log, and whatever `Meta` was told, up to one moment becomes one group in
+ * the journal, and takes effect together. While a group is on its way to the disk the next one gathers.
+ *
+ *   accepted ─► │ gathering │ ─ form ─► │ in the journal │ ─ sync ─► │ committed │ ─► high advances, promises resolve
+ *                   ▲                        one at a time
+ *                   └ refused when the journal has no room for it
+ *
+ * What is accepted will fit: room for it is reserved in the allocated part of the journal. So a full disk is met where
+ * nothing has been promised yet, and clears up without a restart when space is freed.
+ *
+ * The first write or sync that fails ends it all: what was under way is unknown, and nothing is accepted any more.
+ */
+import type { Clock } from '../../model/clock.ts'
+import { OdradekError } from '../../model/errors.ts'
+import type { MetaChange } from '../contract.ts'
+import type { Crc32c } from '../format/crc32c.ts'
+import { GroupBuilder, type LogId } from './group.ts'
+import type { Journal } from './journal.ts'
+
+/** A log, to the committer. */
+export interface Participant {
+  /** Puts all that is pending into the group. Synchronous: a group is one moment of all logs. */
+  form(group: GroupBuilder): void
+  /** What was formed is accepted for good. */
+  committed(): void
+  /** Whether what was formed is on the disk is not known, and nothing more will be. */
+  failed(error: OdradekError): void
+  /** It was refused for a moment: there may be room now. */
+  roomAgain(): void
+}
+
+/** Takes the state of all logs and of `Meta` at a moment, and makes it last. */
+export interface Checkpointer {
+  /** Synchronous, right after a group was formed: all of it belongs to groups up to `sequence`. */
+  capture(sequence: number): Capture
+}
+
+export interface Capture {
+  /** Resolves when a checkpoint of that moment is on the disk. May be called again after it failed. */
+  write(): Promise<void>
+}
+
+export interface CommitterOptions {
+  readonly durability: 'fsync' | 'os'
+  /** `os`: milliseconds until what was written is synced. */
+  readonly flushMs: number
+  readonly firstSequence: number
+  /** Told of failures that nobody waits for. */
+  readonly report: (error: unknown, what: string) => void
+}
+
+/** Bytes that a batch costs in the journal beyond its own, at most, for a log id of usual length. */
+const ENTRY_BYTES = 128
+/** What a group costs. */
+const GROUP_BYTES = 64
+/** Of the journal's capacity, what one group may take. */
+const GROUP_SHARE = 4
+const RETRY_MS = 1_000
+
+export type Reserved = 'ok' | 'wait' | 'full' | 'poisoned'
+
+export class Committer {
+  readonly #journal: Journal
+  readonly #clock: Clock
+  readonly #crc32c: Crc32c
+  readonly #checkpointer: Checkpointer
+  readonly #options: CommitterOptions
+  readonly #participants = new Set<Participant>()
+  readonly #dirty = new Set<Participant>()
+  /** Those that were told to wait since there was room last. */
+  readonly #refused = new Set<Participant>()
+  #changes: MetaChange[] = []
+  #deletes: LogId[] = []
+  /** Reserved for what is gathering. */
+  #gatheringBytes = 0
+  /** Reserved for what is on its way. */
+  #formedBytes = 0
+  #gathering = new Outcome()
+  #formed: Outcome | null = null
+  #sequence: number
+  #synced: number
+  #scheduled = false
+  #running: Promise<void> | null = null
+  #growing: Promise<void> | null = null
+  #checkpointing: Promise<void> | null = null
+  #flushArmed = false
+  #full = false
+  #failure: OdradekError | undefined
+
+  constructor(
+    journal: Journal,
+    clock: Clock,
+    crc32c: Crc32c,
+    checkpointer: Checkpointer,
+    options: CommitterOptions,
+  ) {
+    this.#journal = journal
+    this.#clock = clock
+    this.#crc32c = crc32c
+    this.#checkpointer = checkpointer
+    this.#options = options
+    this.#sequence = options.firstSequence
+    this.#synced = options.firstSequence - 1
+  }
+
+  /** The sequence of the newest group that was formed. */
+  get sequence(): number {
+    return this.#sequence - 1
+  }
+
+  get failure(): OdradekError | undefined {
+    return this.#failure
+  }
+
+  /** The most that one group, and so one batch, may take. */
+  get maxGroupBytes(): number {
+    return Math.floor(this.#journal.capacityBytes / GROUP_SHARE) - GROUP_BYTES
+  }
+
+  // ── accepting ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether a batch of this much, or a record of it, would fit now. Who must wait is told when to ask again. */
+  room(participant: Participant, sizeBytes: number): Reserved {
+    if (this.#failure !== undefined) return 'poisoned'
+    const wanted = this.#gatheringBytes + sizeBytes + ENTRY_BYTES
+    if (wanted <= this.maxGroupBytes) {
+      if (GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes) return 'ok'
+      this.#makeRoom()
+      if (this.#full) return 'full'
+    }
+    this.#refused.add(participant)
+    return 'wait'
+  }
+
+  /** Takes it: `participant` has it, and will put it into the next group. */
+  accept(participant: Participant, sizeBytes: number): void {
+    this.#gatheringBytes += sizeBytes + ENTRY_BYTES
+    this.touch(participant)
+  }
+
+  /** Something of it belongs into the next group. */
+  touch(participant: Participant): void {
+    this.#dirty.add(participant)
+    this.#schedule()
+  }
+
+  /** Resolves when the changes, and all that was accepted before them, are committed. */
+  put(changes: readonly MetaChange[]): Promise<void> {
+    this.#changes.push(...changes)
+    this.#schedule()
+    return this.gathering
+  }
+
+  /** Resolves when the log counts as gone. */
+  delete(log: LogId): Promise<void> {
+    this.#deletes.push(log)
+    this.#schedule()
+    return this.gathering
+  }
+
+  /** Resolves when what is gathering now is committed; rejects with OUTCOME_UNKNOWN. */
+  get gathering(): Promise<void> {
+    return this.#failure === undefined ? this.#gathering.promise : Promise.reject(this.#failure)
+  }
+
+  /** The same for what is on its way, if anything is. */
+  get formed(): Promise<void> {
+    return this.#formed?.promise ?? Promise.resolve()
+  }
+
+  /** Everything accepted so far is on the disk, whatever the durability. */
+  async flush(): Promise<void> {
+    while (this.#hasWork() || this.#running !== null) {
+      this.#throwFailure()
+      await (this.#running ?? this.#run())
+    }
+    this.#throwFailure()
+    await this.#sync()
+    this.#throwFailure()
+  }
+
+  /** Flushes, and waits for a checkpoint that is under way. Accepts nothing from now on. */
+  async close(): Promise<void> {
+    await this.flush()
+    await this.#checkpointing
+    await this.#growing
+    this.#failure ??= new OdradekError('CLOSED', 'the engine is closed')
+    await this.#journal.close()
+  }
+
+  /** After a failure: waits until nothing is under way. */
+  async abandon(): Promise<void> {
+    this.fail(new OdradekError('CLOSED', 'the engine is closed'))
+    await this.#running
+    await this.#checkpointing
+    await this.#growing
+    await this.#journal.close()
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  // ── committing ────────────────────────────────────────────────────────────────────────────────
+
+  /** In the next turn, so that all who publish in this one share the group. */
+  #schedule(): void {
+    if (this.#scheduled || this.#running !== null || this.#failure !== undefined) return
+    this.#scheduled = true
+    this.#clock.nextTurn(() => {
+      this.#scheduled = false
+      if (this.#running === null && this.#failure === undefined) void this.#run()
+    })
+  }
+
+  #hasWork(): boolean {
+    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#deletes.length > 0
+  }
+
+  #run(): Promise<void> {
+    this.#running = this.#commitAll().finally(() => {
+      this.#running = null
+      if (this.#hasWork()) this.#schedule()
+    })
+    return this.#running
+  }
+
+  async #commitAll(): Promise<void> {
+    while (this.#hasWork() && this.#failure === undefined) {
+      try {
+        await this.#commit()
+      } catch (cause) {
+        this.fail(cause)
+        return
+      }
+      // Whoever was woken by this group may join the next one.
+      if (this.#hasWork()) await new Promise<void>((resolve) => this.#clock.nextTurn(resolve))
+    }
+  }
+
+  async #commit(): Promise<void> {
+    const last =
+      this.#journal.usedBytes + 2 * (this.maxGroupBytes + GROUP_BYTES) > this.#journal.capacityBytes
+    if (last) await this.#checkpointing
+    const participants = [...this.#dirty]
+    const group = this.#form(participants)
+    const outcome = this.#gathering
+    const sequence = this.#sequence++
+    this.#gathering = new Outcome()
+    this.#formed = outcome
+    this.#formedBytes = this.#gatheringBytes
+    this.#gatheringBytes = 0
+    const capture = last ? this.#checkpointer.capture(sequence) : null
+    await this.#fits(group.sizeBytes)
+    await this.#journal.append(group.finish(sequence, this.#synced, this.#crc32c))
+    if (this.#options.durability === 'fsync') await this.#sync(sequence)
+    else this.#armFlush()
+    this.#throwFailure()
+    this.#formed = null
+    this.#formedBytes = 0
+    for (const participant of participants) participant.committed()
+    outcome.resolve()
+    if (capture !== null) await this.#rotate(capture)
+    else if (this.#journal.roomBytes < this.maxGroupBytes) this.#makeRoom()
+    this.#tellRefused()
+  }
+
+  #form(participants: readonly Participant[]): GroupBuilder {
+    this.#dirty.clear()
+    const group = new GroupBuilder()
+    for (const participant of participants) participant.form(group)
+    if (this.#changes.length > 0) group.meta(this.#changes)
+    for (const log of this.#deletes) group.delete(log)
+    this.#changes = []
+    this.#deletes = []
+    return group
+  }
+
+  /** Records were reserved for, but changes of `Meta` were not: the journal may have to grow for those. */
+  async #fits(sizeBytes: number): Promise<void> {
+    while (this.#journal.roomBytes < sizeBytes) {
+      await this.#growing
+      await this.#grow(sizeBytes)
+      if (this.#full) await this.#pause()
+      this.#throwFailure()
+    }
+  }
+
+  async #sync(sequence = this.#sequence - 1): Promise<void> {
+    if (this.#synced >= sequence) return
+    try {
+      await this.#journal.sync()
+    } catch (cause) {
+      this.fail(cause)
+      return
+    }
+    this.#synced = Math.max(this.#synced, sequence)
+  }
+
+  #armFlush(): void {
+    if (this.#flushArmed) return
+    this.#flushArmed = true
+    this.#clock.setTimer(() => {
+      this.#flushArmed = false
+      // What is being written now may be in by then, or not: it counts with the next one.
+      const sequence = this.#sequence - (this.#formed === null ? 1 : 2)
+      if (this.#failure === undefined) void this.#sync(sequence).then(() => this.#armAgain())
+    }, this.#options.flushMs)
+  }
+
+  #armAgain(): void {
+    if (this.#synced < this.#sequence - 1 && this.#failure === undefined) this.#armFlush()
+  }
+
+  // ── room ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** The other file is free, since the checkpoint before this one is on the disk. */
+  async #rotate(capture: Capture): Promise<void> {
+    await this.#journal.rotate()
+    this.#synced = this.#sequence - 1
+    this.#checkpointing = this.#checkpoint(capture).finally(() => {
+      this.#checkpointing = null
+    })
+  }
+
+  async #checkpoint(capture: Capture): Promise<void> {
+    while (this.#failure === undefined) {
+      try {
+        await capture.write()
+        this.storageFreed()
+        return
+      } catch (error) {
+        if (!isFull(error)) return this.fail(error)
+        this.storageFull(error)
+        await this.#pause()
+      }
+    }
+  }
+
+  #makeRoom(): void {
+    if (this.#growing !== null || this.#failure !== undefined) return
+    if (this.#journal.usedBytes + this.#journal.roomBytes >= this.#journal.capacityBytes) return
+    void this.#grow()
+  }
+
+  #grow(sizeBytes?: number): Promise<void> {
+    this.#growing ??= this.#journal
+      .grow(sizeBytes)
+      .then(
+        () => this.storageFreed(),
+        (error: unknown) => {
+          if (isFull(error)) this.storageFull(error)
+          else this.fail(error)
+        },
+      )
+      .finally(() => {
+        this.#growing = null
+        this.#tellRefused()
+      })
+    return this.#growing
+  }
+
+  #tellRefused(): void {
+    const refused = [...this.#refused]
+    this.#refused.clear()
+    for (const participant of refused) participant.roomAgain()
+  }
+
+  /** What is written behind the journal finds no room on the disk: neither will the journal for long. */
+  storageFull(error: unknown): void {
+    if (!this.#full)
+      this.#options.report(error, 'the disk is full: publishing is refused once the journal is')
+    this.#full = true
+  }
+
+  storageFreed(): void {
+    this.#full = false
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#clock.setTimer(resolve, RETRY_MS))
+  }
+
+  // ── the end ───────────────────────────────────────────────────────────────────────────────────
+
+  /** Nothing is accepted any more, and what is under way is unknown. The first reason counts. */
+  fail(cause: unknown): void {
+    if (this.#failure !== undefined) return
+    const failure =
+      cause instanceof OdradekError && cause.code === 'CLOSED'
+        ? cause
+        : new OdradekError(
+            'OUTCOME_UNKNOWN',
+            'the journal could not be written; reopen the directory to know what is in it',
+            { cause },
+          )
+    this.#failure = failure
+    this.#options.report(failure, 'the journal failed, and accepts nothing more')
+    for (const participant of this.#participants) participant.failed(failure)
+    this.#formed?.reject(failure)
+    this.#gathering.reject(failure)
+    this.#tellRefused()
+  }
+
+  join(participant: Participant): void {
+    this.#participants.add(participant)
+  }
+
+  leave(participant: Participant): void {
+    this.#participants.delete(participant)
+    this.#dirty.delete(participant)
+    this.#refused.delete(participant)
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof OdradekError && error.code === 'STORAGE_FULL'
+}
+
+/** A promise that is made when somebody asks for it, and told how it ended. */
+class Outcome {
+  #promise: Promise<void> | null = null
+  #resolve: () => void = () => {}
+  #reject: (error: OdradekError) => void = () => {}
+
+  get promise(): Promise<void> {
+    this.#promise ??= new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    return this.#promise
+  }
+
+  resolve(): void {
+    this.#resolve()
+  }
+
+  reject(error: OdradekError): void {
+    this.#reject(error)
+  }
+}

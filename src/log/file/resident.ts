@@ -1,0 +1,245 @@
+/**
+ * What is in memory of one log: chunks in the order of their offsets, with holes between them where nobody read.
+ *
+ *   segments    ████████████████████████████████▒▒▒▒              written up to here, the rest is on its way
+ *   chunks          ├────┤    ├──┤├────┤      ├─┤├──── tail ▸
+ *                   paged in, may go at any time  │ pinned: not in segments yet
+ *
+ * Chunks never overlap. The cache that all logs share decides who goes (chunk-cache.ts).
+ */
+import { concat } from '../format/bytes.ts'
+import { BatchScan } from '../format/scan.ts'
+import type { PartitionState } from '../state.ts'
+import { Chunk, type Collected } from './chunk.ts'
+import type { ChunkCache } from './chunk-cache.ts'
+import type { PendingBatch } from './pending.ts'
+import type { RowDecoder } from './row-decoder.ts'
+import type { Segments } from './segments.ts'
+
+const KiB = 1024
+/** A chunk at the tail is left for a new one when it is this large. */
+const CHUNK_BYTES = 256 * KiB
+/** What a new one makes room for: a chunk of few bytes is doubled as it fills. */
+const FIRST_BYTES = 4 * KiB
+/** What is read ahead at once. */
+const PAGE_BYTES = 256 * KiB
+
+const EVERYTHING = Number.POSITIVE_INFINITY
+
+/** Whole batches that segments do not have yet. */
+export interface Unwritten {
+  readonly bytes: Uint8Array
+  readonly base: number
+  readonly next: number
+}
+
+export class Resident {
+  readonly #segments: Segments
+  readonly #cache: ChunkCache
+  readonly #decoder: RowDecoder
+  readonly #state: PartitionState
+  /** Ascending. */
+  readonly #chunks: Chunk[] = []
+  #tail: Chunk | null = null
+  /** What is being paged in, by the offset that was asked for. */
+  readonly #paging = new Map<number, Promise<Chunk>>()
+  #gone = false
+
+  constructor(segments: Segments, cache: ChunkCache, decoder: RowDecoder, state: PartitionState) {
+    this.#segments = segments
+    this.#cache = cache
+    this.#decoder = decoder
+    this.#state = state
+  }
+
+  // ── the tail ──────────────────────────────────────────────────────────────────────────────────
+
+  /** A batch that was committed. It stays until `written`. */
+  append(batch: PendingBatch): void {
+    const tail = this.#tailFor(batch)
+    tail.append(batch.bytes)
+    this.#cache.add(tail, true)
+  }
+
+  #tailFor({ base, bytes, foreign, control }: PendingBatch): Chunk {
+    const tail = this.#tail
+    const fits = tail !== null && tail.next === base && tail.usedBytes + bytes.length <= CHUNK_BYTES
+    if (fits && (control || tail.inProcess === !foreign)) return tail
+    const options = { base, inProcess: !foreign, decoder: this.#decoder, onEvicted: this.#evicted }
+    const roomBytes = tail !== null && tail.next === base ? CHUNK_BYTES : FIRST_BYTES
+    const chunk = new Chunk(options, Math.max(bytes.length, roomBytes))
+    this.#chunks.push(chunk)
+    this.#tail = chunk
+    return chunk
+  }
+
+  /** Batches from `from` on, which are here, up to `until`: as many as one chunk has. */
+  unwritten(from: number, until: number): Unwritten {
+    const chunk = this.find(from) as Chunk
+    const { bytes, next } = chunk.collect(from, until, EVERYTHING)
+    return { bytes, base: from, next }
+  }
+
+  /** Segments have everything below `next`. */
+  written(next: number): void {
+    for (let i = this.#chunks.length - 1; i >= 0; i--) {
+      const chunk = this.#chunks[i] as Chunk
+      if (chunk.next > next) continue
+      if (!chunk.pinned) return
+      this.#cache.unpin(chunk)
+    }
+  }
+
+  // ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+  /** The chunk that holds `offset`, if it is in memory. */
+  find(offset: number): Chunk | undefined {
+    const chunk = this.#chunks[this.#indexOf(offset)]
+    if (chunk === undefined || chunk.base > offset) return undefined
+    this.#cache.touch(chunk)
+    return chunk
+  }
+
+  /** Decodes, which makes a chunk larger. */
+  decode(
+    chunk: Chunk,
+    from: number,
+    limit: number,
+    maxBytes: number,
+    isolation: 'committed' | 'uncommitted',
+  ): void {
+    chunk.decode(from, limit, maxBytes, isolation)
+    if (chunk.heldBytes > 0 && this.#has(chunk)) this.#cache.resized(chunk)
+  }
+
+  /** The chunk that holds `offset`, from memory or from the disk. @throws OdradekError CORRUPT_LOG, STORAGE_ERROR */
+  async chunkAt(offset: number): Promise<Chunk> {
+    const here = this.find(offset)
+    if (here !== undefined) return here
+    let paging = this.#paging.get(offset)
+    if (paging === undefined) {
+      paging = this.#page(offset).finally(() => this.#paging.delete(offset))
+      this.#paging.set(offset, paging)
+    }
+    return paging
+  }
+
+  /** Whole batches from the one that holds `from`, below `bound`: at least one, and `maxBytes` with the others. */
+  async collect(from: number, bound: number, maxBytes: number): Promise<Collected> {
+    const pieces: Uint8Array[] = []
+    let sizeBytes = 0
+    let next = from
+    while (next < bound) {
+      const chunk = await this.chunkAt(next)
+      const piece = chunk.collect(next, bound, sizeBytes === 0 ? maxBytes : maxBytes - sizeBytes)
+      if (sizeBytes > 0 && sizeBytes + piece.bytes.length > maxBytes) break
+      if (piece.bytes.length > 0) pieces.push(piece.bytes)
+      sizeBytes += piece.bytes.length
+      next = piece.next
+      if (sizeBytes >= maxBytes || next < Math.min(chunk.next, bound)) break
+    }
+    return { bytes: concat(pieces), next }
+  }
+
+  async #page(offset: number): Promise<Chunk> {
+    const read = await this.#segments.read(offset, PAGE_BYTES)
+    const here = this.find(offset)
+    if (here !== undefined) return here
+    const { bytes, base, next } = this.#withoutOverlap(read, offset)
+    const options = { base, decoder: this.#decoder, onEvicted: this.#evicted }
+    const chunks = Chunk.of(bytes, next, options)
+    for (const chunk of chunks) this.#insert(chunk)
+    return chunks.find((chunk) => chunk.next > offset) as Chunk
+  }
+
+  #insert(chunk: Chunk): void {
+    for (const { producerId, firstOffset } of this.#state.aborted(chunk.base, chunk.next)) {
+      chunk.markAborted(producerId, firstOffset)
+    }
+    if (this.#gone) return
+    this.#chunks.splice(this.#indexOf(chunk.base), 0, chunk)
+    this.#cache.add(chunk)
+  }
+
+  /** Cuts off what other chunks have: they follow `offset`, or were read from another offset. */
+  #withoutOverlap(
+    read: { readonly bytes: Uint8Array; readonly base: number; readonly next: number },
+    offset: number,
+  ): { readonly bytes: Uint8Array; readonly base: number; readonly next: number } {
+    const index = this.#indexOf(offset)
+    const base = Math.max(read.base, this.#chunks[index - 1]?.next ?? read.base)
+    const next = Math.min(read.next, this.#chunks[index]?.base ?? read.next)
+    if (base === read.base && next === read.next) return read
+    let begin = read.bytes.length
+    let end = 0
+    for (const scan = new BatchScan().start(read.bytes); scan.next(); ) {
+      if (scan.last < base || scan.base >= next) continue
+      begin = Math.min(begin, scan.position)
+      end = scan.position + scan.sizeBytes
+    }
+    return { bytes: read.bytes.subarray(begin, end), base, next }
+  }
+
+  // ── leaving ───────────────────────────────────────────────────────────────────────────────────
+
+  /** The producer's transaction since `firstOffset` is aborted: readers can be spared it. */
+  hideAborted(producerId: number, firstOffset: number): void {
+    for (let i = this.#indexOf(firstOffset); i < this.#chunks.length; i++) {
+      ;(this.#chunks[i] as Chunk).markAborted(producerId, firstOffset)
+    }
+  }
+
+  /** Where the log begins when all that is older than `oldest` is gone, as far as it is in memory from `start` on. */
+  expired(start: number, oldest: number): number {
+    let at = start
+    for (let chunk = this.find(at); chunk !== undefined; chunk = this.find(at)) {
+      const { bytes } = chunk.collect(at, EVERYTHING, EVERYTHING)
+      for (const scan = new BatchScan().start(bytes); scan.next(); ) {
+        if (scan.maxTimestamp < 0 || scan.maxTimestamp >= oldest) return at
+        at = scan.last + 1
+      }
+      at = chunk.next
+    }
+    return at
+  }
+
+  /** Nothing below `start` is read any more. */
+  trim(start: number): void {
+    let count = 0
+    for (const chunk of this.#chunks) {
+      if (chunk.next > start || chunk.pinned || chunk === this.#tail) break
+      this.#cache.remove(chunk)
+      count++
+    }
+    if (count > 0) this.#chunks.splice(0, count)
+  }
+
+  clear(): void {
+    this.#gone = true
+    for (const chunk of this.#chunks) this.#cache.remove(chunk)
+    this.#chunks.length = 0
+    this.#tail = null
+  }
+
+  readonly #evicted = (chunk: Chunk): void => {
+    const index = this.#indexOf(chunk.base)
+    if (this.#chunks[index] === chunk) this.#chunks.splice(index, 1)
+    if (chunk === this.#tail) this.#tail = null
+  }
+
+  #has(chunk: Chunk): boolean {
+    return this.#chunks[this.#indexOf(chunk.base)] === chunk
+  }
+
+  /** Position of the chunk that holds `offset`, or of the first one after it. */
+  #indexOf(offset: number): number {
+    let low = 0
+    let high = this.#chunks.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#chunks[middle] as Chunk).next > offset) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * What a log on disk may amount to, and where its start must be for more to fit. Bytes are those of its batches; what
+ * is pending counts as what it was said to be until its batch is made.
+ *
+ *   start          gate                         high           end
+ *   │ may go       │ needed by a reader         │ not durable  │ room?
+ *
+ * The start never passes `high`: what a crash may still take back cannot be evicted. So while more comes in one
+ * moment than is retained, publishers wait for the disk.
+ */
+import type { Marks, RetentionLimits, RoomMode } from '../contract.ts'
+import { NO_ROOM } from '../contract.ts'
+import type { Extent } from './extent.ts'
+import type { PendingBatch } from './pending.ts'
+
+/** An exempt append may grow the log to this many times its retention. */
+const EXEMPT_FACTOR = 2
+
+export class Room {
+  gate: number = Number.POSITIVE_INFINITY
+  readonly #marks: Readonly<Marks>
+  readonly #extent: Extent
+  #startPosition: number
+  #maxRecords = 0
+  #maxBytes = 0
+  /** Where what is pending begins: its true size is known when it is formed. */
+  #pendingFrom: number
+  #pendingPosition: number
+
+  constructor(marks: Readonly<Marks>, extent: Extent) {
+    this.#marks = marks
+    this.#extent = extent
+    this.#startPosition = extent.positionOf(marks.start)
+    this.#pendingFrom = marks.end
+    this.#pendingPosition = extent.endPosition
+  }
+
+  limit(retention: RetentionLimits): void {
+    this.#maxRecords = retention.records
+    this.#maxBytes = retention.bytes
+  }
+
+  /** Bytes from the start to the end. */
+  get sizeBytes(): number {
+    return this.#extent.endPosition - this.#startPosition
+  }
+
+  bytesFrom(offset: number): number {
+    if (offset <= this.#marks.start) return this.sizeBytes
+    return this.#extent.endPosition - this.#extent.positionOf(offset)
+  }
+
+  appended(end: number, sizeBytes: number): void {
+    this.#extent.append(end, sizeBytes)
+  }
+
+  /** What was pending has its true size now. */
+  formed(batches: readonly PendingBatch[]): void {
+    this.#extent.rewind(this.#pendingFrom, this.#pendingPosition)
+    for (const { next, bytes } of batches) this.#extent.append(next, bytes.length)
+    this.#pendingFrom = this.#marks.end
+    this.#pendingPosition = this.#extent.endPosition
+  }
+
+  trimmed(start: number): void {
+    this.#startPosition = this.#extent.positionOf(start)
+    this.#extent.trim(start)
+  }
+
+  isTooLarge(records: number, bytes: number): boolean {
+    return records > this.#maxRecords || bytes > this.#maxBytes
+  }
+
+  /** Where the start must be for this much more, or NO_ROOM. Changes nothing. */
+  for(records: number, bytes: number, mode: RoomMode): number {
+    const { start, end, high } = this.#marks
+    if (end - start + records <= this.#maxRecords && this.sizeBytes + bytes <= this.#maxBytes) return start
+    if (this.isTooLarge(records, bytes)) return NO_ROOM
+    const wanted = this.#startFor(records, bytes, 1)
+    if (wanted > high) return NO_ROOM
+    if (wanted <= this.gate || mode === 'force') return wanted
+    if (mode === 'gated') return NO_ROOM
+    const allowed = Math.min(Math.max(start, this.gate), high)
+    return this.#startFor(records, bytes, EXEMPT_FACTOR) <= allowed ? allowed : NO_ROOM
+  }
+
+  /** The lowest start within retention. */
+  startWithin(): number {
+    return this.#startFor(0, 0, 1)
+  }
+
+  #startFor(records: number, bytes: number, factor: number): number {
+    const { start, end } = this.#marks
+    const byRecords = Math.max(start, end + records - this.#maxRecords * factor)
+    const position = this.#extent.endPosition + bytes - this.#maxBytes * factor
+    return position <= this.#startPosition ? byRecords : Math.max(byRecords, this.#extent.offsetAt(position))
+  }
+}

@@ -1,0 +1,88 @@
+/** Opens a broker on a data directory: the file engine with what only Node has for it. */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from '../broker.ts'
+import { count, flag, invalid, oneOf, positive } from '../core/settings.ts'
+import {
+  FILE_DEFAULTS,
+  type FileEngineContext,
+  type FileEngineOptions,
+  fileEngine,
+} from '../log/file/file-engine.ts'
+import { NodeFileSystem } from '../log/file/fs-node.ts'
+import { type DirectoryLock, lockDirectory } from '../log/file/lock-node.ts'
+import { SystemClock } from '../model/clock.ts'
+import { loadCompression } from './compression.ts'
+import { loadCrc32c } from './crc32c.ts'
+
+/**
+ * @throws OdradekError INVALID_ARGUMENT, DATA_LOCKED, CORRUPT_LOG, STORAGE_ERROR, STORAGE_FULL
+ */
+export async function openFiles<Map extends object = TopicMap>(
+  url: string,
+  options: BrokerOptions,
+  files: FileEngineOptions,
+  plugs: BrokerPlugs,
+): Promise<Broker<Map>> {
+  const path = pathOf(url)
+  const checked = checkedOptions(files)
+  const fs = await NodeFileSystem.at(path)
+  const lock = await lockDirectory(path)
+  const clock = options.clock ?? new SystemClock()
+  const early: [error: unknown, what: string][] = []
+  let report = (error: unknown, what: string): void => void early.push([error, what])
+  const context: FileEngineContext = {
+    clock,
+    fs,
+    crc32c: await loadCrc32c(),
+    compression: await loadCompression(),
+    release: () => lock.release(),
+    report: (error, what) => report(error, what),
+  }
+  const engine = await orRelease(fileEngine(context, checked), lock)
+  try {
+    const broker = new Broker<Map>(engine, { ...options, clock }, plugs)
+    report = (error, what) => broker.report(error, what)
+    for (const each of early) report(...each)
+    await broker.restore()
+    return broker
+  } catch (error) {
+    await engine.close()
+    throw error
+  }
+}
+
+async function orRelease<T>(opening: Promise<T>, lock: DirectoryLock): Promise<T> {
+  try {
+    return await opening
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}
+
+/** `file:./data` is relative to the working directory, `file:///var/data` a URL as any other. */
+function pathOf(url: string): string {
+  const path = url.slice('file:'.length)
+  if (path === '') throw invalid('a file URL names a directory, such as "file:./data"')
+  if (path.startsWith('//')) {
+    try {
+      return fileURLToPath(url)
+    } catch {
+      throw invalid(`"${url}" is no path on this machine; try "file:./data"`)
+    }
+  }
+  return resolve(path)
+}
+
+function checkedOptions(files: FileEngineOptions): FileEngineOptions {
+  const { durability, flushMs, salvage, journalBytes, segmentBytes, cacheBytes } = FILE_DEFAULTS
+  return {
+    durability: oneOf('durability', files.durability, ['fsync', 'os'], durability),
+    flushMs: positive('flushMs', files.flushMs, flushMs),
+    salvage: flag('salvage', files.salvage, salvage),
+    journalBytes: count('journalBytes', files.journalBytes, journalBytes),
+    segmentBytes: count('segmentBytes', files.segmentBytes, segmentBytes),
+    cacheBytes: count('cacheBytes', files.cacheBytes, cacheBytes),
+  }
+}

@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Extent } from '../../../src/log/file/extent.ts'
+
+const KiB = 1024
+
+function filled(start: number, steps: readonly (readonly [count: number, bytes: number])[]): Extent {
+  const extent = new Extent(start)
+  let next = start
+  for (const [count, bytes] of steps) {
+    next += count
+    extent.append(next, bytes)
+  }
+  return extent
+}
+
+describe('the extent of a log', () => {
+  it('is empty where it begins', () => {
+    const extent = new Extent(7)
+    expect([extent.endPosition, extent.positionOf(7), extent.offsetAt(0)]).toEqual([0, 0, 7])
+  })
+
+  it('counts records between two known points as equally large', () => {
+    const extent = filled(0, [[10, 1000]])
+    expect(extent.positionOf(3)).toBe(300)
+    expect([299, 300, 301].map((position) => extent.offsetAt(position))).toEqual([3, 3, 4])
+  })
+
+  it('is exact at points that lie 32 KiB apart', () => {
+    const extent = filled(0, [
+      [1, 40 * KiB],
+      [99, 40 * KiB],
+    ])
+    expect(extent.positionOf(1)).toBe(40 * KiB)
+    expect(extent.offsetAt(40 * KiB)).toBe(1)
+  })
+
+  it('answers the first known point below it, the end above it', () => {
+    const extent = filled(5, [[10, 1000]])
+    expect([extent.positionOf(0), extent.positionOf(99)]).toEqual([0, 1000])
+    expect([extent.offsetAt(-1), extent.offsetAt(5000)]).toEqual([5, 15])
+  })
+
+  it('forgets what counts no more, and what is appended instead follows', () => {
+    const extent = filled(0, [[10, 1000]])
+    extent.append(20, 90 * KiB)
+    extent.append(30, 90 * KiB)
+    extent.rewind(10, 1000)
+    expect([extent.endPosition, extent.positionOf(10)]).toEqual([1000, 1000])
+    extent.append(30, 500)
+    expect([extent.endPosition, extent.positionOf(20)]).toEqual([1500, 1000])
+  })
+
+  it('never falls, finds each position again, and keeps both when it is trimmed', () => {
+    const steps = fc.array(fc.tuple(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 20 * KiB })), {
+      minLength: 1,
+      maxLength: 300,
+    })
+    fc.assert(
+      fc.property(steps, fc.double({ min: 0, max: 1, noNaN: true }), (given, share) => {
+        const extent = filled(0, given)
+        const end = given.reduce((sum, [count]) => sum + count, 0)
+        const positions = Array.from({ length: end + 1 }, (_, offset) => extent.positionOf(offset))
+        const start = Math.floor(end * share)
+        extent.trim(start)
+        for (let offset = start; offset <= end; offset++) {
+          const position = positions[offset] as number
+          expect(extent.positionOf(offset)).toBe(position)
+          if (offset > start) expect(position).toBeGreaterThanOrEqual(positions[offset - 1] as number)
+          const found = extent.offsetAt(position)
+          expect(positions[found]).toBe(position)
+          if (found > start && found > 0) expect(positions[found - 1]).toBeLessThan(position)
+        }
+      }),
+      { seed: 20_261_130, numRuns: 200 },
+    )
+  })
+})
