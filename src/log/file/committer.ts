@@ -262,7 +262,7 @@ export class Committer {
     for (const participant of participants) participant.committed()
     outcome.resolve()
     if (capture !== null) await this.#rotate(capture)
-    else if (this.#journal.roomBytes < this.maxGroupBytes) this.#makeRoom()
+    else if (this.#journal.roomBytes < this.#journal.usedBytes) this.#makeRoom()
     this.#tellRefused()
   }
 
