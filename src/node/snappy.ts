@@ -7,6 +7,7 @@
  * bare block begins like a frame, because its first element would copy from before its beginning. A block begins
  * with the length of what comes out of it, a varint, so that is known before anything is inflated.
  */
+import { concat } from '../log/format/bytes.ts'
 import { readInt32, writeInt32 } from '../log/format/integers.ts'
 import type { Codec } from './codec.ts'
 import { damaged, plain, tooLarge } from './codec.ts'
@@ -38,24 +39,18 @@ export function snappyCodec(library: SnappyLibrary): Codec {
 }
 
 function compress(library: SnappyLibrary, bytes: Uint8Array): Uint8Array {
-  const blocks: Uint8Array[] = []
-  let sizeBytes = FRAME_HEADER_BYTES
+  const header = new Uint8Array(FRAME_HEADER_BYTES)
+  header.set(MAGIC)
+  writeInt32(header, MAGIC.length, VERSION)
+  writeInt32(header, MAGIC.length + 4, VERSION)
+  const parts: Uint8Array[] = [header]
   for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
     const block = library.compressSync(bytes.subarray(at, at + BLOCK_BYTES), COPIED)
-    blocks.push(block)
-    sizeBytes += LENGTH_BYTES + block.length
+    const length = new Uint8Array(LENGTH_BYTES)
+    writeInt32(length, 0, block.length)
+    parts.push(length, block)
   }
-  const out = new Uint8Array(sizeBytes)
-  out.set(MAGIC)
-  writeInt32(out, MAGIC.length, VERSION)
-  writeInt32(out, MAGIC.length + 4, VERSION)
-  let at = FRAME_HEADER_BYTES
-  for (const block of blocks) {
-    writeInt32(out, at, block.length)
-    out.set(block, at + LENGTH_BYTES)
-    at += LENGTH_BYTES + block.length
-  }
-  return out
+  return concat(parts)
 }
 
 function decompress(library: SnappyLibrary, bytes: Uint8Array, maxBytes: number): Uint8Array {
@@ -63,15 +58,7 @@ function decompress(library: SnappyLibrary, bytes: Uint8Array, maxBytes: number)
   let sizeBytes = 0
   for (const block of blocks) sizeBytes += inflatedBytes(block)
   if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
-  const out = new Uint8Array(blocks.length === 1 ? 0 : sizeBytes)
-  let at = 0
-  for (const block of blocks) {
-    const part = library.uncompressSync(block, COPIED_BYTES) as Uint8Array
-    if (blocks.length === 1) return plain(part)
-    out.set(part, at)
-    at += part.length
-  }
-  return out
+  return plain(concat(blocks.map((block) => library.uncompressSync(block, COPIED_BYTES) as Uint8Array)))
 }
 
 /** The blocks of a frame, or the one that stands alone. */

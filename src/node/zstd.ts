@@ -8,6 +8,7 @@
  *   block: 24 bits, little-endian: length, kind (2 bits), last (1 bit) | stored: so many bytes, repeated: one byte,
  *          compressed: so many bytes
  */
+import { concat } from '../log/format/bytes.ts'
 import type { Codec } from './codec.ts'
 import { damaged, plain, readUint32, tooLarge } from './codec.ts'
 
@@ -53,7 +54,7 @@ export function zstdCodec(library: ZstdLibrary): Codec {
         left -= part.length
         at = end
       }
-      return joined(parts)
+      return concat(parts)
     },
   }
 }
@@ -129,16 +130,4 @@ function declaredBytes(bytes: Uint8Array, at: number, fieldBytes: number): numbe
 /** What a frame may look back to: a power of two, and eighths of it. */
 function windowBytes(code: number): number {
   return 2 ** (10 + (code >> 3)) * (1 + (code & 7) / 8)
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const [first] = parts
-  if (parts.length === 1 && first !== undefined) return first
-  const out = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    out.set(part, at)
-    at += part.length
-  }
-  return out
 }
