@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { NodeFileSystem } from '../../../src/log/file/fs-node.ts'
 import { type DirectoryLock, lockDirectory } from '../../../src/log/file/lock-node.ts'
 import { codeOf } from '../../support/world.ts'
 
@@ -168,6 +169,36 @@ describe('a lock on a directory', () => {
     const lock = await lockDirectory(directory)
     await rm(directory, { recursive: true })
     await lock.release()
+  })
+
+  it('is free even if its file cannot be emptied, which is said', async () => {
+    const lock = await lockDirectory(directory)
+    await unlink(join(directory, 'lock.1'))
+    await mkdir(join(directory, 'lock.1'))
+    expect(await codeOf(lock.release())).toBe('STORAGE_ERROR')
+    expect(await lockFiles()).toEqual(['lock.1'])
+    await rm(join(directory, 'lock.1'), { recursive: true })
+    await (await lockDirectory(directory)).release()
+  })
+
+  it('is a pipe on Windows, which has no file in the directory', async () => {
+    const { platform } = process
+    const here = process.cwd()
+    try {
+      // Elsewhere a pipe's name is that of a socket in the working directory.
+      process.chdir(directory)
+      Object.defineProperty(process, 'platform', { value: 'win32' })
+      const data = join(directory, 'data')
+      await NodeFileSystem.at(data)
+      const lock = await lockDirectory(data)
+      expect(await lockFiles(data)).toEqual(['lock.1'])
+      expect(await codeOf(lockDirectory(data))).toBe('DATA_LOCKED')
+      await lock.release()
+      await (await lockDirectory(data)).release()
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform })
+      process.chdir(here)
+    }
   })
 
   it('needs a directory, and says what is wrong otherwise', async () => {
