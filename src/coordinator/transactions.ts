@@ -3,17 +3,25 @@
  *
  * Everything is buffered until the function returns. Then the transaction stands in line in every partition
  * it writes to, at once, and when it is let in, one critical section checks that every delivery is still
- * owned, appends and acks. Its publish ids count from the moment it stands in line.
+ * owned, appends, acks, and stores the acks. Its publish ids count from the moment it stands in line.
+ *
+ *   owned? ─► accepted? ─► append … append ─► ack … ack ─► store places │ durable, all of it ─► committed
+ *   └────────────── one run to completion: one group of the engine ─────┘
+ *
+ * What a durable engine is asked for in one run to completion survives a crash together or not at all; so do the
+ * records and the acks.
  */
 import type { CoreContext } from '../core/context.ts'
+import type { Cursor } from '../core/cursor.ts'
 import { type DeliveryRecord, IN_FLIGHT } from '../core/delivery.ts'
 import type { Draft } from '../core/draft.ts'
 import { type Part, Parts } from '../core/parts.ts'
+import { isLost } from '../core/publish-ids.ts'
 import type { Reader } from '../core/reader.ts'
 import { invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
-import { fitsNow, refusedError, whenRoom } from '../core/waiting.ts'
+import { assertAccepted, fitsNow, refusedError, whenRoom } from '../core/waiting.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
 import { DEFAULT_PUBLISH_TIMEOUT_MS } from '../model/limits.ts'
@@ -42,6 +50,12 @@ interface Addressed {
 
 /** Where each record went. */
 type Positions = ReadonlyMap<Draft, Published>
+
+/** What is in the log, and when the places of those who acked are stored. */
+interface Taken {
+  readonly positions: Positions
+  readonly stored: Promise<void>
+}
 
 class Buffered implements Transaction {
   readonly drafts: Addressed[] = []
@@ -145,10 +159,16 @@ async function commit(
   }
   const accept = async (): Promise<Positions> => {
     const batches = parts.batches()
-    const take = (): Positions => append(batches, deliveries, exempt)
+    const take = (): Taken => append(ctx, batches, deliveries, exempt)
     const options = { exempt, signal, timeoutMs, what: WHAT }
-    const positions = fitsNow(batches, exempt) ? take() : await whenRoom(ctx, batches, options, take)
-    await Promise.all(batches.map((part) => durable(part, positions)))
+    const taken = fitsNow(ctx, batches, exempt) ? take() : await whenRoom(ctx, batches, options, take)
+    const { positions, stored } = taken
+    try {
+      await Promise.all([stored, ...batches.map((part) => durable(part, positions))])
+    } catch (error) {
+      if (isLost(error)) await takeBack(ctx, deliveries)
+      throw error
+    }
     return positions
   }
   resolve(accept())
@@ -157,10 +177,11 @@ async function commit(
 
 /** The critical section: there is room, and what else could refuse is checked before anything is appended. */
 function append(
+  ctx: CoreContext,
   parts: readonly Part[],
   deliveries: ReadonlySet<DeliveryRecord>,
   exempt: Reader | null,
-): Positions {
+): Taken {
   for (const record of deliveries) {
     if (record.state === IN_FLIGHT && !record.cursor.reader.atMostOnce) continue
     const where = `${record.topic}/${record.partition}/${record.offset}`
@@ -172,6 +193,7 @@ function append(
   for (const { partition, batch } of parts) {
     if (partition.isTooLarge(batch)) throw refusedError(partition, 'TOO_LARGE')
   }
+  assertAccepted(ctx, parts)
   const positions = new Map<Draft, Published>()
   for (const part of parts) {
     const published = part.topic.appendPart(part, exempt)
@@ -180,10 +202,29 @@ function append(
     })
   }
   for (const record of deliveries) record.ack()
-  return positions
+  const stored = deliveries.size === 0 ? RESOLVED : ctx.commits.store([...cursorsOf(deliveries)])
+  return { positions, stored }
 }
 
-async function durable({ partition, drafts }: Part, positions: Positions): Promise<void> {
-  const { offset } = positions.get(drafts.at(-1) as Draft) as Published
-  if (offset >= partition.log.marks.high) await partition.log.durable(offset)
+const RESOLVED = Promise.resolve()
+
+function cursorsOf(deliveries: ReadonlySet<DeliveryRecord>): Set<Cursor> {
+  return new Set([...deliveries].map(({ cursor }) => cursor))
+}
+
+async function durable({ topic, partition, drafts }: Part, positions: Positions): Promise<void> {
+  await topic.accepted(partition, positions.get(drafts.at(-1) as Draft) as Published)
+}
+
+/**
+ * The group is known to be lost: no record is in, so no ack may stay. What was acked is handed out again, and with it
+ * what its reader has settled behind it.
+ */
+async function takeBack(ctx: CoreContext, deliveries: ReadonlySet<DeliveryRecord>): Promise<void> {
+  const cursors = [...cursorsOf(deliveries)].filter(({ closed }) => !closed)
+  for (const cursor of cursors) {
+    const acked = [...deliveries].filter((record) => record.cursor === cursor)
+    cursor.reset(Math.min(...acked.map(({ offset }) => offset)))
+  }
+  await ctx.commits.store(cursors)
 }

@@ -50,6 +50,14 @@ export class DedupeWindow {
     if (this.#byId.size > this.#maxRecords) this.#forgetOldest()
   }
 
+  /** Forgets `id` (O(n)). */
+  delete(id: string): void {
+    const entry = this.#byId.get(id)
+    if (entry === undefined) return
+    this.#byId.delete(id)
+    this.#order.remove(entry)
+  }
+
   /** Forgets what is too old; called by the others, and when nothing is published for long. */
   expire(now: number): void {
     for (let oldest = this.#order.peek(); oldest !== undefined; oldest = this.#order.peek()) {

@@ -39,6 +39,11 @@ export class LetterIndex {
     if (this.#size > 2 * (letter + 1 - start) + SLACK) this.#forgetBelow(start)
   }
 
+  /** The letter of a failure did not get into the log after all. */
+  forget(source: string, offset: number): void {
+    if (this.#sources.get(source)?.delete(offset) === true) this.#size--
+  }
+
   #forgetBelow(start: number): void {
     for (const [source, letters] of this.#sources) {
       const before = letters.size

@@ -90,7 +90,12 @@ export class Line extends Due {
     if (next <= now) {
       next = now + STALLED_AFTER_MS
       const waiting = [...this.#handlers, this.#head()]
-      if (waiting.some((waiter) => waiter?.lacksRoomIn(this.#partition))) this.#partition.raiseStalled()
+      for (const waiter of waiting) {
+        const batch = waiter?.lacksRoomIn(this.#partition)
+        if (batch === undefined) continue
+        this.#partition.raiseStalled(batch)
+        break
+      }
     }
     this.#ctx.due.schedule(this, next)
   }

@@ -20,6 +20,7 @@ import type { Key, RecordHeaders } from '../model/record.ts'
 import type { PartitionDescription } from '../model/views.ts'
 import type { CoreContext } from './context.ts'
 import type { Cursor } from './cursor.ts'
+import { FlushWatch } from './flush-watch.ts'
 import { IdlePumps } from './idle-pumps.ts'
 import { Line } from './line.ts'
 import type { Reader } from './reader.ts'
@@ -41,6 +42,8 @@ export class Partition {
   readonly line: Line
   /** Somebody waits for room or for relief: settles of holders matter at once. */
   pressed: boolean = false
+  /** What is taken and not durable yet. */
+  readonly flushes: FlushWatch
   /** Who waits at the end of the log. */
   readonly idle: IdlePumps = new IdlePumps()
   readonly #ctx: CoreContext
@@ -72,6 +75,9 @@ export class Partition {
     this.#ctx = ctx
     this.#clock = ctx.clock
     this.line = new Line(this, ctx)
+    this.flushes = new FlushWatch(log, ctx.dispatcher, (error) =>
+      ctx.events.error(error, `making records of "${topic.name}" partition ${index} durable`),
+    )
     this.#unlisten = log.onAdvance(() => this.wake())
     this.wake()
   }
@@ -325,13 +331,16 @@ export class Partition {
     this.pressed = this.line.length > 0 || this.#underPressure
   }
 
-  /** The reader that needs the oldest record of all, as far as the gate knows. */
-  get slowest(): string | undefined {
-    return this.#gateHolder?.reader.name
+  /** The reader that needs the oldest record of all, where that is what a batch waits for. */
+  inTheWay({ count, sizeBytes }: Batch): string | undefined {
+    this.#refreshGate()
+    if (this.#gateHolder === null || this.#roomAbove(this.#gate, count, sizeBytes)) return undefined
+    return this.#gateHolder.reader.name
   }
 
-  raiseStalled(): void {
-    const reader = this.slowest
+  /** A batch has waited for long. Where no reader is in its way, the engine is behind, and says so itself. */
+  raiseStalled(batch: Batch): void {
+    const reader = this.inTheWay(batch)
     if (reader === undefined) return
     this.#ctx.events.raise('stalled', {
       topic: this.topic.name,

@@ -6,7 +6,6 @@ import type { Published } from '../model/options.ts'
 import type { Draft } from './draft.ts'
 import { type Part, Parts, partOf } from './parts.ts'
 import type { Topic } from './topic.ts'
-import { fitsNow } from './waiting.ts'
 
 /** Positions come back in the order given. @throws OdradekError TOO_LARGE where a part could never fit */
 export function publishDrafts(
@@ -43,9 +42,8 @@ export function publishDrafts(
 
 async function publishPart(part: Part, signal: AbortSignal | undefined): Promise<Published[]> {
   const { topic, partition } = part
-  const published = fitsNow([part], null)
-    ? topic.appendPart(part, null)
-    : await topic.whenRoom(kept(part), signal, null)
+  const fits = partition.line.length === 0 && partition.fits(part.batch, null)
+  const published = fits ? topic.appendPart(part, null) : await topic.whenRoom(kept(part), signal, null)
   await topic.accepted(partition, published.at(-1) as Published)
   return published
 }

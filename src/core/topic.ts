@@ -32,11 +32,11 @@ import type { Partition } from './partition.ts'
 import { partitionOf, StickyRoundRobin } from './partitioner.ts'
 import { type Part, partOf } from './parts.ts'
 import { publishDrafts } from './publish-all.ts'
-import { PublishIds } from './publish-ids.ts'
+import { isLost, PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
 import { signalOf } from './settings.ts'
 import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
-import { refusedError, WaitingRoom, whenRoom } from './waiting.ts'
+import { assertAccepted, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
 
@@ -168,27 +168,35 @@ export class Topic {
     }
   }
 
-  /** Publishes now, or answers undefined when there is no room or others wait for it. */
+  /**
+   * Publishes now, or answers undefined when there is no room or others wait for it. On an engine that flushes, the
+   * answer comes before that: a flush that fails is an `error` event.
+   */
   tryPublish(value: unknown, options?: PublishOptions): Published | undefined {
     if (options === undefined && this.#isPlain(value)) {
       const offset = this.#appendPlain(value)
       if (offset >= 0) return { partition: 0, offset }
     }
-    if (options === undefined && this.#isPlainBytes(value)) {
-      const offset = this.#appendEncoded(value)
-      if (offset >= 0) return { partition: 0, offset }
-    }
     const draft = this.draft(value, options)
-    if (this.pending(draft) !== undefined) return undefined
     const seen = this.#position(draft)
     if (seen !== undefined) {
       this.duplicates++
       return { ...seen, duplicate: true }
     }
+    if (this.pending(draft) !== undefined) return undefined
     const partition = this.choose(draft)
     if (partition.line.length > 0) return undefined
     const offset = this.#append(partition, draft, null)
-    return offset === NO_ROOM ? undefined : this.#accept(draft, partition.index, offset)
+    if (offset === NO_ROOM) {
+      assertAccepted(this.#ctx, [partOf(this, partition, [draft])])
+      return undefined
+    }
+    const published = this.#accept(draft, partition.index, offset)
+    if (offset >= partition.log.marks.high) {
+      partition.flushes.begin(false)
+      this.expect(draft, () => partition.log.durable(offset).then(() => published))
+    }
+    return published
   }
 
   /** A value alone, for such a topic: nothing to check, nothing to choose, no user code to call. */
@@ -319,7 +327,10 @@ export class Topic {
   /** Waits for durability where there is any to wait for, and lets the event loop turn in long loops. */
   accepted(partition: Partition, published: Published): Promise<Published> {
     const { log } = partition
-    if (published.offset >= log.marks.high) return log.durable(published.offset).then(() => published)
+    if (published.offset >= log.marks.high) {
+      partition.flushes.begin(true)
+      return log.durable(published.offset).then(() => published)
+    }
     const { dispatcher } = this.#ctx
     return dispatcher.spent ? dispatcher.turn().then(() => published) : Promise.resolve(published)
   }
@@ -400,8 +411,15 @@ export class Topic {
     const partition = this.choose(draft)
     const result = partition.appendForced(batchOf([draft]))
     if (typeof result === 'string') throw refusedError(partition, result)
-    this.#lettersIn(partition).add(source, offset, result.base, partition.log.marks.start)
-    await this.accepted(partition, this.#accept(draft, partition.index, result.base))
+    const letters = this.#lettersIn(partition)
+    letters.add(source, offset, result.base, partition.log.marks.start)
+    try {
+      await this.accepted(partition, this.#accept(draft, partition.index, result.base))
+    } catch (error) {
+      // What is not there is to be written again; of what may be there, the log knows once it is opened anew.
+      if (isLost(error)) letters.forget(source, offset)
+      throw error
+    }
   }
 
   #lettersIn({ index }: Partition): LetterIndex {

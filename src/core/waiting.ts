@@ -29,16 +29,42 @@ export interface WaitOptions {
 }
 
 /** Whether nobody need wait: there is room everywhere, and nobody else in line. */
-export function fitsNow(places: readonly Place[], exempt: Reader | null): boolean {
-  return places.every(
-    ({ partition, batch }) =>
-      (exempt !== null || partition.line.length === 0) && partition.fits(batch, exempt),
+export function fitsNow(ctx: CoreContext, places: readonly Place[], exempt: Reader | null): boolean {
+  return (
+    places.every(
+      ({ partition, batch }) =>
+        (exempt !== null || partition.line.length === 0) && partition.fits(batch, exempt),
+    ) && fitTogether(ctx, places)
+  )
+}
+
+/** Each log has room for its own; what they share may still not do for all of them. */
+function fitTogether(ctx: CoreContext, places: readonly Place[]): boolean {
+  return places.length < 2 || refusalOf(ctx, places) !== 'NO_ROOM'
+}
+
+function refusalOf(ctx: CoreContext, places: readonly Place[]): Refusal | undefined {
+  const logs = places.map(({ partition }) => partition.log)
+  return ctx.engine.refusal(
+    logs,
+    places.reduce((sum, { batch }) => sum + batch.sizeBytes, 0),
   )
 }
 
 /**
+ * Throws where the engine would refuse one of these, whatever room there is: before the first is appended, or before
+ * anybody waits for nothing. @throws OdradekError TOO_LARGE, STORAGE_FULL, OUTCOME_UNKNOWN, CLOSED
+ */
+export function assertAccepted(ctx: CoreContext, places: readonly Place[]): void {
+  const [first] = places
+  if (first === undefined) return
+  const refusal = refusalOf(ctx, places)
+  if (refusal !== undefined && refusal !== 'NO_ROOM') throw refusedError(first.partition, refusal)
+}
+
+/**
  * Calls `take`, within the critical section, as soon as there is room everywhere, and answers what it did.
- * @throws OdradekError FULL, TOO_MANY_WAITING, TIMEOUT, ABORTED, UNKNOWN_TOPIC, CLOSED
+ * @throws OdradekError FULL, TOO_LARGE, TOO_MANY_WAITING, TIMEOUT, ABORTED, STORAGE_FULL, UNKNOWN_TOPIC, CLOSED
  */
 export function whenRoom<T>(
   ctx: CoreContext,
@@ -47,6 +73,7 @@ export function whenRoom<T>(
   take: () => T,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
+    assertAccepted(ctx, places)
     refuseWhereAsked(places, options.exempt)
     new Waiter(ctx, places, options, () => resolve(take()), reject).start()
   })
@@ -63,8 +90,9 @@ function refuseWhereAsked(places: readonly Place[], exempt: Reader | null): void
   }
 }
 
-function heldBy({ slowest }: Partition): string {
-  return slowest === undefined ? '' : ` (reader "${slowest}" is too far behind)`
+function heldBy({ partition, batch }: Place): string {
+  const reader = partition.inTheWay(batch)
+  return reader === undefined ? '' : ` (reader "${reader}" is too far behind)`
 }
 
 export class Waiter extends Due {
@@ -109,6 +137,7 @@ export class Waiter extends Due {
     for (const { partition, batch } of this.#places) {
       if (!partition.line.isNext(this) || !partition.fits(batch, exempt)) return false
     }
+    if (!fitTogether(this.#ctx, this.#places)) return false
     this.#leave()
     try {
       this.#take()
@@ -118,11 +147,10 @@ export class Waiter extends Due {
     return true
   }
 
-  /** Whether that partition is what it waits for, and not another one of its own. */
-  lacksRoomIn(partition: Partition): boolean {
-    return this.#places.some(
-      (each) => each.partition === partition && !partition.fits(each.batch, this.exempt),
-    )
+  /** What it has for that partition, if that is what it waits for, and not another one of its own. */
+  lacksRoomIn(partition: Partition): Batch | undefined {
+    const place = this.#places.find((each) => each.partition === partition)
+    return place === undefined || partition.fits(place.batch, this.exempt) ? undefined : place.batch
   }
 
   /** The topic is gone, the broker closes, or it gave up. */
@@ -134,7 +162,7 @@ export class Waiter extends Due {
 
   override fire(): void {
     const { what, timeoutMs } = this.#options
-    const where = this.#places.map(({ partition }) => `${nameOf(partition)}${heldBy(partition)}`).join(', ')
+    const where = this.#places.map((place) => `${nameOf(place.partition)}${heldBy(place)}`).join(', ')
     this.fail(new OdradekError('TIMEOUT', `${what}: no room within ${timeoutMs} ms in ${where}`))
   }
 
