@@ -16,7 +16,7 @@ import type { Partition } from '../core/partition.ts'
 import { count, invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
-import type { Engine } from '../log/contract.ts'
+import type { Engine, MetaChange } from '../log/contract.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
 import type { RedriveOptions } from '../model/options.ts'
 import type { LogRecord, RecordHeaders } from '../model/record.ts'
@@ -112,8 +112,19 @@ export class Redrive {
     }
   }
 
+  /** The topic is deleted, and with it goes what was stored of it. */
   unwatch(topic: Topic): void {
-    for (const partition of topic.partitions) this.#marks.delete(partition)
+    const changes: MetaChange[] = []
+    for (const partition of topic.partitions) {
+      const marks = this.#marks.get(partition)
+      if (marks === undefined) continue
+      this.#marks.delete(partition)
+      changes.push([marks.key, null])
+    }
+    if (changes.length === 0) return
+    this.#engine.meta
+      .put(changes)
+      .catch((error: unknown) => this.#ctx.events.error(error, `forgetting the redrives of "${topic.name}"`))
   }
 
   #evicted(topic: Topic, partition: Partition, marks: Marks): void {

@@ -276,7 +276,7 @@ export class Topics implements TopicPort {
     for (let i = before; i < partitions; i++) logs.push(await this.#openLog(topic, i, retention))
     if (!topic.ended) await this.#remember(topic, partitions, retention)
     if (topic.ended) {
-      await this.#dropLogs(topic, logs)
+      await Promise.all(logs.map(({ partition }) => this.#engine.deleteLog(topic.id, partition)))
       topic.assertOpen()
     }
     topic.retain(retention)
@@ -294,19 +294,11 @@ export class Topics implements TopicPort {
     // Publishers first: readers that go would let them in.
     topic.end(error)
     this.#hooks?.deleted(topic, error)
-    await this.#engine.meta.put([[META_PREFIX + topic.id, null]])
-    await this.#dropLogs(
-      topic,
-      topic.partitions.map(({ log }) => log),
-    )
+    // All in one run to completion: after a crash the topic is there as a whole, or nothing of it is.
+    const forgotten = this.#engine.meta.put([[META_PREFIX + topic.id, null]])
+    const dropped = topic.partitions.map(({ index }) => this.#engine.deleteLog(topic.id, index))
+    await Promise.all([forgotten, ...dropped])
     this.#ctx?.events.raise('topicDeleted', { topic: name, topicId: topic.id })
-  }
-
-  async #dropLogs(topic: Topic, logs: readonly PartitionLog[]): Promise<void> {
-    for (const log of logs) {
-      await log.close()
-      await this.#engine.deleteLog(topic.id, log.partition)
-    }
   }
 
   #stop(topic: Topic): void {
@@ -321,15 +313,17 @@ export class Topics implements TopicPort {
     for (const topic of this.#byName.values()) topic.end(error)
   }
 
-  /** Flushes and closes every log. */
+  /** Flushes and closes every log. What cannot be flushed keeps nothing from being closed. */
   async close(): Promise<void> {
-    for (const topic of this.#byName.values()) {
-      this.#stop(topic)
-      for (const { log } of topic.partitions) {
-        await log.flush()
+    const topics = this.list()
+    for (const topic of topics) this.#stop(topic)
+    const logs = topics.flatMap((topic) => topic.partitions.map(({ log }) => log))
+    await Promise.all(
+      logs.map(async (log) => {
+        await log.flush().catch((error: unknown) => this.#ctx?.events.error(error, 'flushing a log'))
         await log.close()
-      }
-    }
+      }),
+    )
   }
 }
 
