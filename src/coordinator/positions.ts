@@ -1,19 +1,30 @@
 /** From what a caller says ('earliest', a date, an offset …) to one offset per partition, or an error. */
 import { checkFrom, invalid } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
+import type { PartitionLog } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { StartPosition } from '../model/options.ts'
 
 /**
  * One entry per partition; undefined where `to` names only others. All or an error:
  * OFFSET_OUT_OF_RANGE outside of [start, end], INVALID_ARGUMENT for a bare offset with several partitions.
+ *
+ * What was published before the call counts as there, also if it is not durable yet, and is waited for: so it does
+ * not depend on the engine who is at the tail, and what is accepted once this has resolved lies behind that.
  */
 export async function resolvePositions(topic: Topic, to: StartPosition): Promise<(number | undefined)[]> {
   checkFrom(to)
   topic.expire()
   const { partitions } = topic
   if (to === 'earliest') return partitions.map(({ log }) => log.marks.start)
-  if (to === 'latest') return partitions.map(({ log }) => log.marks.high)
+  const ends = partitions.map(({ log }) => log.marks.end)
+  if (partitions.some(({ log }) => log.marks.high < log.marks.end)) {
+    await Promise.all(partitions.map(({ log }) => flushed(log)))
+  }
+  if (to === 'latest') {
+    // Where the flush failed, the end is not reached: what is behind it then is nobody's.
+    return partitions.map(({ log }, i) => Math.min(ends[i] ?? log.marks.end, log.marks.high))
+  }
   if (to instanceof Date) {
     return Promise.all(
       partitions.map(async ({ log }) => {
@@ -35,6 +46,12 @@ export async function resolvePositions(topic: Topic, to: StartPosition): Promise
     positions[partition] = inRange(topic, partition, offset)
   }
   return positions
+}
+
+/** Resolves when what the log has now is durable, or is known not to be: how that ends is its publishers' to hear. */
+export async function flushed(log: PartitionLog): Promise<void> {
+  const { high, end } = log.marks
+  if (high < end) await log.durable(end - 1).catch(() => undefined)
 }
 
 /** Whether retention has left them there. If not, while they were looked up, they are to be looked up anew. */

@@ -7,6 +7,7 @@ import { OdradekError } from '../model/errors.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
 import { type Drain, drained, drainOf } from './drain.ts'
+import { flushed } from './positions.ts'
 
 /** What a subscription asks of the registry that made it. */
 export interface SubscriptionHost {
@@ -81,11 +82,7 @@ export class Subscription implements AsyncDisposable {
   /** Resolves once every record accepted before this call is settled for the reader. */
   async drained(options?: { signal?: AbortSignal }): Promise<void> {
     const signal = signalOf(options?.signal)
-    const waits: Promise<void>[] = []
-    for (const cursor of this.#reader.cursors()) {
-      waits.push(cursor.waitFor(cursor.log.marks.stable, signal))
-    }
-    await Promise.all(waits)
+    await Promise.all([...this.#reader.cursors()].map((cursor) => drainedNow(cursor, signal)))
   }
 
   /**
@@ -173,6 +170,15 @@ export class Subscription implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
+}
+
+/** What is not durable yet is waited for; what an open transaction keeps back is not. */
+async function drainedNow(cursor: Cursor, signal: AbortSignal | undefined): Promise<void> {
+  const { log } = cursor
+  const { stable, high, end } = log.marks
+  if (high === end) return cursor.waitFor(stable, signal)
+  await flushed(log)
+  return cursor.waitFor(stable < high ? stable : Math.min(end, log.marks.high), signal)
 }
 
 /** `isGroup`: a group of that name reads the topic, which was not what was asked for. */
