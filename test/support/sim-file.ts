@@ -13,6 +13,7 @@
 import type { Dice } from '../torture/dice.ts'
 
 export const SECTOR_BYTES = 512
+const ZEROS = new Uint8Array(SECTOR_BYTES)
 
 export interface Pending {
   /** Place in the order of everything that happened on the machine. */
@@ -139,6 +140,7 @@ export class SimFile {
 
   /** How many of `length` bytes can be written while `freeBytes` are left on the disk. */
   fits(position: number, length: number, freeBytes: number): number {
+    if (freeBytes === Number.POSITIVE_INFINITY) return length
     let left = freeBytes
     for (let at = position; at < position + length; at = endOfSector(at)) {
       if (this.#allocated.has(sectorOf(at))) continue
@@ -162,7 +164,8 @@ export class SimFile {
     const grows = at + part.length > content.size
     if (grows) content.resize(at + part.length)
     // Zeros into a hole change nothing but the size: files are allocated that way, megabytes at a time.
-    const same = !this.#versions.has(sector) && part.every((byte, i) => content.data[at + i] === byte)
+    const before = content.data.subarray(at, at + part.length)
+    const same = !this.#versions.has(sector) && Buffer.compare(part, before) === 0
     if (!same) {
       content.data.set(part, at)
       this.#remember(sector, ticks.next(), false)
@@ -185,7 +188,11 @@ export class SimFile {
     for (let at = sizeBytes; at < before; at = endOfSector(at)) {
       const sector = sectorOf(at)
       if (at % SECTOR_BYTES === 0) this.#allocated.delete(sector)
-      const zeros = this.#content.data.subarray(at, endOfSector(at)).every((byte) => byte === 0)
+      const zeros =
+        Buffer.compare(
+          this.#content.data.subarray(at, endOfSector(at)),
+          ZEROS.subarray(at % SECTOR_BYTES),
+        ) === 0
       if (!zeros || this.#versions.has(sector)) changed.push(sector)
     }
     this.#content.resize(sizeBytes)
