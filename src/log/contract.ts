@@ -289,7 +289,7 @@ export interface Engine {
 export interface EngineContext {
   readonly clock: Clock
   /** Native CRC-32C and compression where the composition root has them. */
-  readonly crc32c?: (bytes: Uint8Array) => number
+  readonly crc32c?: (bytes: Uint8Array, previous?: number) => number
   readonly compression?: {
     compress(type: number, bytes: Uint8Array): Uint8Array
     decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
