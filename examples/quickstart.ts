@@ -5,12 +5,14 @@
  *   npm start                        the sample orders
  *   npm start -- my-orders.ndjson    your file, one JSON object a line
  *   cat orders.ndjson | npm start -- -
+ *   npm start -- --data ./data       everything on disk: kill it in the middle, start it again, and it goes on
  */
 import { createReadStream } from 'node:fs'
 import { relative } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { type Broker, type Delivery, OdradekError, openBroker, type Subscription } from 'odradek'
 
 interface Order {
@@ -90,10 +92,15 @@ function parse(line: string): Order | undefined {
   }
 }
 
-async function main(source: string): Promise<void> {
-  await using broker = await openBroker()
+async function main(source: string, data: string | undefined): Promise<void> {
+  await using broker = await openBroker(data === undefined ? 'memory:' : `file:${data}`)
   process.once('SIGINT', () => void broker.close({ drainMs: 0 }).then(() => process.exit(130)))
   const orders = await broker.createTopic<Order>('orders')
+  const before = broker.describe('orders').partitions[0]?.end ?? 0
+  if (before > 0) {
+    title(`${data} has ${before} orders of an earlier run`)
+    say('  every reader goes on where it was; what it had not finished comes again')
+  }
 
   title('Who listens to the topic "orders"')
   say('  alice     broadcast: sees every order')
@@ -130,12 +137,14 @@ async function main(source: string): Promise<void> {
   const start = performance.now()
   let published = 0
   for await (const order of readOrders(source)) {
+    // An offset is never used twice, so the log's end is the number of orders that are in.
+    if (published++ < before) continue
     await orders.publish(order, { key: String(order.customer ?? '') })
-    published++
   }
   await Promise.all(fast.map((subscription) => subscription.drained()))
   for (const each of Object.values(seen)) each.rest()
-  say(`  ${published} orders; alice, the shippers and billing were done after ${ms(start)},`)
+  const known = before === 0 ? '' : ` (${Math.min(before, published)} of them were in already)`
+  say(`  ${published} orders${known}; alice, the shippers and billing were done after ${ms(start)},`)
   say(`  while snail had handled ${seen.snail.count}`)
   await snail.drained()
   say(`  snail was done after ${ms(start)}`)
@@ -201,7 +210,8 @@ function summary(broker: Broker): void {
 // A reader that has seen enough (`npm start | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 try {
-  await main(process.argv[2] ?? SAMPLE)
+  const { values, positionals } = parseArgs({ options: { data: { type: 'string' } }, allowPositionals: true })
+  await main(positionals[0] ?? SAMPLE, values.data)
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}
 `)
