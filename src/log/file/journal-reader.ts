@@ -76,7 +76,8 @@ export async function readJournal(fs: FileSystem, after: number, crc32c: Crc32c)
   for (const group of found) (group.sequence === after + 1 + chain.length ? chain : beyond).push(group)
   const missing = after + 1 + chain.length
   const tail = tailOf(files, chain.at(-1), beyond, missing, crc32c)
-  const newest = Math.max(after, ...files.map((file) => file.newest))
+  // Also a group that cannot be read has used up its sequence: the disk may find it again.
+  const newest = Math.max(tail.kind === 'clean' ? after : missing, ...files.map((file) => file.newest))
   return { groups: { [Symbol.iterator]: () => parsed(chain) }, next: newest + 1, tail }
 }
 
@@ -141,16 +142,13 @@ function tailOf(
   if (proof === undefined) {
     return { kind: 'torn', file: file.path, position, sizeBytes: contentEnd(file.bytes) - position }
   }
-  const why =
-    proof.sequence < missing
-      ? `group ${proof.sequence} is there twice, also in ${proof.in.path} at ${proof.position}`
-      : `group ${missing} cannot be read, but group ${proof.sequence} in ${proof.in.path} at ${proof.position} shows ` +
-        'that it was on the disk'
+  const { sequence, in: other, position: at } = proof
+  const why = `group ${missing} cannot be read, but was on the disk: group ${sequence} shows that, in ${other.path} at ${at}`
   return { kind: 'corrupt', file: file.path, position, why }
 }
 
 function proves(later: Found, missing: number, file: Scanned): boolean {
-  return later.synced >= missing || later.in !== file || later.sequence < missing
+  return later.synced >= missing || later.in !== file
 }
 
 /** Whether something is there that neither is the end of the journal nor was there before group `missing`. */

@@ -72,8 +72,9 @@ export class Journal {
   }
 
   /**
-   * An empty journal, also where there was one before: its groups must be in a checkpoint by now, up to the sequence
-   * before the first. What was allocated stays so; a full disk leaves the journal without room, for `grow` to try again.
+   * An empty journal, also where there was one before: a checkpoint that covers its groups, up to the sequence before
+   * the first, must be on the disk. What was allocated stays so; a full disk leaves the journal without room, for
+   * `grow` to try again.
    */
   static async create(fs: FileSystem, options: JournalOptions): Promise<Journal> {
     const { fileBytes = DEFAULT_FILE_BYTES, firstSequence } = options
@@ -249,7 +250,9 @@ async function openFile(
   handles.push(growing)
   const opened = { file, growing, allocatedBytes: await file.size() }
   await giveBack(opened, capacityBytes)
-  // A process that was killed may have left zeros that it did not sync.
+  // What was torn is not to be found again.
+  await file.write(new Uint8Array(Math.min(opened.allocatedBytes, GROUP_HEADER_BYTES)), 0)
+  // Also for zeros that a process which was killed did not sync.
   await file.sync()
   return opened
 }

@@ -1,0 +1,71 @@
+/** What the tests of the journal share: groups that can be told apart, and what is read back as plain data. */
+import type { FileSystem } from '../../../src/log/file/fs.ts'
+import { type Entry, GroupBuilder, type LogId, seeded } from '../../../src/log/file/group.ts'
+import { JOURNAL_FILES, type Journal } from '../../../src/log/file/journal.ts'
+import type { JournalTail } from '../../../src/log/file/journal-reader.ts'
+import { readJournal } from '../../../src/log/file/journal-reader.ts'
+import { crc32c as plain } from '../../../src/log/format/crc32c.ts'
+
+export const [A, B] = JOURNAL_FILES
+/** As an engine has it: started from a number that publishers do not know. */
+export const crc32c = seeded(plain, 0x9e3779b9)
+
+export const LOG: LogId = { topicId: 'tt', partition: 3 }
+
+/** Bytes that follow from the sequence and differ from those of any other: no zeros, no magic. */
+export function payloadOf(sequence: number, sizeBytes: number): Uint8Array {
+  return Uint8Array.from({ length: sizeBytes }, (_, i) => 0x80 | ((sequence * 31 + i * 7 + (i >> 5)) & 0x3f))
+}
+
+/** A group of one batch, which takes `sizeBytes` in all. */
+export function group(sequence: number, sizeBytes: number, synced = sequence - 1): readonly Uint8Array[] {
+  const builder = new GroupBuilder()
+  builder.batch(LOG, new Uint8Array(0))
+  builder.batch(LOG, payloadOf(sequence, sizeBytes - 2 * builder.sizeBytes + 32))
+  return builder.finish(sequence, synced, crc32c)
+}
+
+export function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  return Uint8Array.from(Buffer.concat(pieces))
+}
+
+/** The same, in one piece. */
+export function groupBytes(sequence: number, sizeBytes: number, synced = sequence - 1): Uint8Array {
+  return joined(group(sequence, sizeBytes, synced))
+}
+
+/** A file that begins with the parts, and is zero up to `sizeBytes`. */
+export function fileOf(sizeBytes: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(sizeBytes)
+  bytes.set(joined(parts))
+  return bytes
+}
+
+export interface Read {
+  readonly sequences: readonly number[]
+  readonly tail: JournalTail
+  readonly next: number
+}
+
+/** Reads, and checks that each group holds what `group` put into it. */
+export async function read(fs: FileSystem, after = 0): Promise<Read> {
+  const { groups, next, tail } = await readJournal(fs, after, crc32c)
+  const sequences: number[] = []
+  for (const { sequence, entries, sizeBytes } of groups) {
+    sequences.push(sequence)
+    const payload = (entries.at(-1) as Extract<Entry, { kind: 'batch' }>).bytes
+    const written = payloadOf(sequence, payload.length)
+    if (sizeBytes !== 56 + payload.length || !Buffer.from(written).equals(payload)) {
+      throw new Error(`group ${sequence} changed`)
+    }
+  }
+  return { sequences, next, tail }
+}
+
+export async function append(journal: Journal, ...groups: readonly (readonly Uint8Array[])[]): Promise<void> {
+  for (const pieces of groups) await journal.append(pieces)
+}
+
+export function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+}

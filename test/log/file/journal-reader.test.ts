@@ -1,0 +1,491 @@
+import { describe, expect, it } from 'vitest'
+import { GroupBuilder } from '../../../src/log/file/group.ts'
+import { Journal, MAX_FILE_BYTES } from '../../../src/log/file/journal.ts'
+import { readJournal } from '../../../src/log/file/journal-reader.ts'
+import { crc32c as plain } from '../../../src/log/format/crc32c.ts'
+import { OdradekError } from '../../../src/model/errors.ts'
+import { KiB } from '../../../src/model/limits.ts'
+import { SimFs } from '../../support/sim-fs.ts'
+import { A, B, crc32c, fileOf, groupBytes, joined, LOG, payloadOf, range, read } from './journal-kit.ts'
+
+const CLEAN = { kind: 'clean' }
+const SIZES = [70, 131, 90, 64 + 32, 117]
+const FILE_BYTES = 700
+
+interface Placed {
+  readonly sequence: number
+  readonly synced: number
+  readonly position: number
+  readonly sizeBytes: number
+}
+
+/** Groups of different sizes, end to end from the beginning of a file. */
+function laidOut(first: number, sizes: readonly number[], syncedOf: (sequence: number) => number): Placed[] {
+  let position = 0
+  return sizes.map((sizeBytes, i) => {
+    const placed = { sequence: first + i, synced: syncedOf(first + i), position, sizeBytes }
+    position += sizeBytes
+    return placed
+  })
+}
+
+function bytesOf(groups: readonly Placed[]): Uint8Array {
+  return joined(groups.map(({ sequence, sizeBytes, synced }) => groupBytes(sequence, sizeBytes, synced)))
+}
+
+function diskOf(a: Uint8Array | undefined, b: Uint8Array | undefined): SimFs {
+  const fs = new SimFs()
+  if (a !== undefined) fs.put(A, a)
+  if (b !== undefined) fs.put(B, b)
+  return fs
+}
+
+const everySynced = (sequence: number) => sequence - 1
+const noneSynced = () => 0
+
+describe('a journal that nothing happened to', () => {
+  it('is read in order, whichever file comes first', async () => {
+    const older = fileOf(FILE_BYTES, bytesOf(laidOut(1, SIZES, everySynced)))
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+    for (const fs of [diskOf(older, newer), diskOf(newer, older)]) {
+      expect(await read(fs)).toEqual({ sequences: range(1, 10), next: 11, tail: CLEAN })
+      for (const after of range(0, 12)) {
+        const next = Math.max(10, after) + 1
+        expect(await read(fs, after)).toEqual({ sequences: range(after + 1, 10), next, tail: CLEAN })
+      }
+    }
+  })
+
+  it('tells where each group is, and gives its entries each time anew', async () => {
+    const fs = diskOf(fileOf(FILE_BYTES, bytesOf(laidOut(1, SIZES, everySynced))), new Uint8Array(0))
+    const { groups } = await readJournal(fs, 1, crc32c)
+    for (let time = 0; time < 2; time++) {
+      const found = [...groups]
+      expect(found).toMatchObject(
+        laidOut(1, SIZES, everySynced)
+          .slice(1)
+          .map((placed) => ({ ...placed, file: A })),
+      )
+      expect(found.map(({ entries }) => entries.map(({ kind }) => kind))).toEqual(
+        Array.from({ length: 4 }, () => ['batch', 'batch']),
+      )
+    }
+  })
+
+  it.each([
+    ['no files', undefined, undefined],
+    ['two empty files', new Uint8Array(0), new Uint8Array(0)],
+    ['zeros', new Uint8Array(FILE_BYTES), new Uint8Array(FILE_BYTES)],
+    ['zeros shorter than a header', new Uint8Array(31), new Uint8Array(1)],
+    ['a file of zeros and none', undefined, new Uint8Array(FILE_BYTES)],
+  ])('may hold nothing yet: %s', async (_, a, b) => {
+    expect(await read(diskOf(a, b))).toEqual({ sequences: [], next: 1, tail: CLEAN })
+    expect(await read(diskOf(a, b), 41)).toEqual({ sequences: [], next: 42, tail: CLEAN })
+  })
+
+  it('may have one file only', async () => {
+    const bytes = fileOf(FILE_BYTES, bytesOf(laidOut(1, SIZES, everySynced)))
+    for (const fs of [diskOf(bytes, undefined), diskOf(undefined, bytes), diskOf(bytes, new Uint8Array(0))]) {
+      expect(await read(fs)).toEqual({ sequences: range(1, 5), next: 6, tail: CLEAN })
+    }
+  })
+
+  it('may end with the file, or shorter than a header before it', async () => {
+    const groups = laidOut(1, SIZES, everySynced)
+    const { length } = bytesOf(groups)
+    for (const more of [0, 1, 31, 32, 33]) {
+      expect(await read(diskOf(fileOf(length + more, bytesOf(groups)), undefined))).toMatchObject({
+        tail: CLEAN,
+      })
+    }
+  })
+
+  it('is not read twice as far when it is read twice', async () => {
+    const fs = diskOf(fileOf(FILE_BYTES, bytesOf(laidOut(1, SIZES, everySynced))), undefined)
+    expect(await read(fs)).toEqual(await read(fs))
+    expect(fs.openFiles).toBe(0)
+  })
+})
+
+/** What must be read when byte `at` of the second of two files, or of the only one, is not what it was. */
+function expected(groups: readonly Placed[], at: number, first: number): unknown {
+  const hit = groups.find(({ position, sizeBytes }) => at >= position && at < position + sizeBytes)
+  const end = groups.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  const last = (groups.at(-1) as Placed).sequence
+  if (hit === undefined) {
+    const sequences = range(first, last)
+    if (at >= end + 32) return { sequences, next: last + 1, tail: CLEAN }
+    return { sequences, next: last + 2, tail: { kind: 'torn', position: end } }
+  }
+  const proven = groups.some(({ synced }) => synced >= hit.sequence)
+  return {
+    sequences: range(first, hit.sequence - 1),
+    next: Math.max(last, hit.sequence) + 1,
+    tail: { kind: proven ? 'corrupt' : 'torn', position: hit.position },
+  }
+}
+
+function damaged(bytes: Uint8Array, at: number, pattern: number): Uint8Array {
+  const copy = bytes.slice()
+  copy[at] = pattern === 0 ? 0 : (copy[at] as number) ^ pattern
+  return copy
+}
+
+/** Single bits, several at once, and 0: set to zero. */
+const PATTERNS = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff, 0x55, 0]
+
+describe('any one byte that changed', () => {
+  it.each([
+    ['after a sync each', everySynced],
+    ['with no sync known', noneSynced],
+    ['after one sync', (sequence: number) => (sequence > 3 ? 2 : 0)],
+  ])('cuts the last group, or is found by what follows: groups %s', async (_, syncedOf) => {
+    const groups = laidOut(1, SIZES, syncedOf)
+    const bytes = fileOf(FILE_BYTES, bytesOf(groups))
+    for (let at = 0; at < bytes.length; at++) {
+      for (const pattern of PATTERNS) {
+        const changed = damaged(bytes, at, pattern)
+        if (changed[at] === bytes[at]) continue
+        const found = await read(diskOf(changed, new Uint8Array(FILE_BYTES)))
+        expect({ at, pattern, ...found }).toMatchObject({
+          at,
+          pattern,
+          ...(expected(groups, at, 1) as object),
+        })
+      }
+    }
+  })
+
+  it('is corruption in the older of two files, whatever is known of syncs', async () => {
+    const groups = laidOut(1, SIZES, noneSynced)
+    const older = bytesOf(groups)
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, noneSynced)))
+    for (let at = 0; at < older.length; at++) {
+      const hit = groups.findLast(({ position }) => position <= at) as Placed
+      for (const pattern of [0x01, 0x80, 0xff]) {
+        const tail = {
+          kind: 'corrupt',
+          file: B,
+          position: hit.position,
+          why: expect.stringMatching(/^group/),
+        }
+        const found = await read(diskOf(newer, damaged(older, at, pattern)))
+        expect({ at, ...found }).toEqual({ at, sequences: range(1, hit.sequence - 1), next: 11, tail })
+      }
+    }
+  })
+
+  it('in the newer of two files is what it is in one', async () => {
+    const groups = laidOut(6, SIZES, everySynced)
+    const older = bytesOf(laidOut(1, SIZES, everySynced))
+    const newer = fileOf(FILE_BYTES, bytesOf(groups))
+    for (let at = 0; at < newer.length; at++) {
+      const found = await read(diskOf(older, damaged(newer, at, 0x40)))
+      expect({ at, ...found }).toMatchObject({ at, ...(expected(groups, at, 1) as object) })
+    }
+  })
+
+  it('in a group that the checkpoint has changes nothing that is read', async () => {
+    const stale = laidOut(1, SIZES, everySynced)
+    const bytes = bytesOf(stale)
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, [70, 80], everySynced)))
+    for (let at = 0; at < bytes.length; at++) {
+      const changed = damaged(bytes, at, 0x10)
+      const found = await read(diskOf(changed, newer), 5)
+      // A damaged header where the other file begins may as well be what is left of group 8.
+      expect({ at, ...found }).toMatchObject({
+        at,
+        sequences: [6, 7],
+        tail: at < 32 ? { kind: 'torn' } : CLEAN,
+      })
+      const within = await read(diskOf(fileOf(FILE_BYTES, changed), undefined), 3)
+      const last = at < 70 + 131 + 90 ? [4, 5] : at < bytes.length - 117 ? [] : [4]
+      expect({ at, ...within }).toMatchObject({ at, sequences: last })
+    }
+  })
+})
+
+describe('a file that is cut', () => {
+  it('at any byte gives every group before it', async () => {
+    for (const syncedOf of [everySynced, noneSynced]) {
+      const groups = laidOut(1, SIZES, syncedOf)
+      const bytes = bytesOf(groups)
+      for (let length = 0; length <= bytes.length; length++) {
+        const whole = groups.filter(({ position, sizeBytes }) => position + sizeBytes <= length)
+        const end = whole.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+        const tail =
+          end === length ? CLEAN : { kind: 'torn', file: A, position: end, sizeBytes: length - end }
+        for (const zeros of [0, 5, 100]) {
+          const fs = diskOf(fileOf(length + zeros, bytes.subarray(0, length)), undefined)
+          const found = await read(fs)
+          const next = end === length ? whole.length + 1 : whole.length + 2
+          // A group that ends in a zero byte is torn one byte before that.
+          const sizeBytes = expect.any(Number)
+          expect({ length, ...found }).toEqual({
+            length,
+            sequences: range(1, whole.length),
+            next,
+            tail: end === length ? tail : { ...tail, sizeBytes },
+          })
+        }
+      }
+    }
+  })
+
+  it('at any byte, the older of two, is corruption', async () => {
+    const groups = laidOut(1, SIZES, everySynced)
+    const older = bytesOf(groups)
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+    for (let length = 0; length < older.length; length++) {
+      const whole = groups.filter(({ position, sizeBytes }) => position + sizeBytes <= length).length
+      for (const zeros of [0, FILE_BYTES]) {
+        const fs = diskOf(fileOf(length + zeros, older.subarray(0, length)), newer)
+        expect({ length, ...(await read(fs)) }).toMatchObject({
+          length,
+          sequences: range(1, whole),
+          next: 11,
+          tail: { kind: 'corrupt', why: expect.stringContaining(`group ${whole + 1} cannot be read`) },
+        })
+      }
+    }
+  })
+
+  it('away as a whole, though groups in it are needed, is corruption by the first group that is there', async () => {
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+    expect(await read(diskOf(undefined, newer), 2)).toMatchObject({
+      sequences: [],
+      next: 11,
+      tail: { kind: 'corrupt', file: B, position: 0, why: expect.stringContaining('group 3 cannot be read') },
+    })
+    expect(await read(diskOf(undefined, newer), 5)).toMatchObject({ sequences: range(6, 10), tail: CLEAN })
+  })
+})
+
+describe('what follows the last group', () => {
+  const groups = laidOut(1, SIZES, everySynced)
+  const bytes = bytesOf(groups)
+
+  it('as garbage is torn, of any length, with all groups before it', async () => {
+    for (const length of range(1, 120)) {
+      const garbage = payloadOf(99, length)
+      const fs = diskOf(joined([bytes, garbage, new Uint8Array(40)]), new Uint8Array(0))
+      const tail = { kind: 'torn', file: A, position: bytes.length, sizeBytes: length }
+      expect(await read(fs)).toEqual({ sequences: range(1, 5), next: 7, tail })
+    }
+  })
+
+  it('as garbage beyond a fence of zeros was there before', async () => {
+    const fs = diskOf(joined([bytes, new Uint8Array(32), payloadOf(99, 200)]), undefined)
+    expect(await read(fs)).toEqual({ sequences: range(1, 5), next: 6, tail: CLEAN })
+  })
+
+  it('as garbage is torn too where the last group is one that the checkpoint has', async () => {
+    const older = fileOf(FILE_BYTES, bytesOf(laidOut(1, SIZES, everySynced)))
+    const newer = joined([bytesOf(laidOut(6, SIZES, everySynced)), payloadOf(99, 50)])
+    for (const [a, b, file] of [
+      [newer, older, A],
+      [older, newer, B],
+      [newer, undefined, A],
+    ] as const) {
+      const tail = { kind: 'torn', file, position: bytes.length, sizeBytes: 50 }
+      expect(await read(diskOf(a, b), 10)).toEqual({ sequences: [], next: 12, tail })
+    }
+  })
+
+  it('as zeros where groups were is corruption, if one after them is left', async () => {
+    for (const [from, to] of [
+      [0, 70],
+      [70, 201],
+      [100, 300],
+      [0, bytes.length - 117],
+    ] as const) {
+      const fs = diskOf(bytes.slice().fill(0, from, to), undefined)
+      const first = groups.findLast(({ position }) => position <= from) as Placed
+      expect(await read(fs)).toMatchObject({
+        sequences: range(1, first.sequence - 1),
+        tail: { kind: 'corrupt', why: expect.stringContaining(`group ${first.sequence} cannot be read`) },
+      })
+    }
+  })
+
+  it('is a group that was cut off while the one behind it survived, if neither was synced', async () => {
+    const unsynced = laidOut(1, SIZES, () => 2)
+    const whole = bytesOf(unsynced)
+    const third = unsynced[2] as Placed
+    for (const from of range(third.position, third.position + third.sizeBytes - 1)) {
+      const fs = diskOf(whole.slice().fill(0, from, third.position + third.sizeBytes), undefined)
+      const tail = {
+        kind: 'torn',
+        file: A,
+        position: third.position,
+        sizeBytes: whole.length - third.position,
+      }
+      // Without a trace of the third it is the fourth that is left out.
+      const fourth = { ...tail, position: third.position + third.sizeBytes, sizeBytes: 96 + 117 }
+      const found = await read(fs)
+      expect({ from, ...found }).toEqual({
+        from,
+        sequences: [1, 2],
+        next: 6,
+        tail: from === third.position ? fourth : tail,
+      })
+    }
+  })
+
+  it('never is a stale group, however exactly it lies behind the new ones', async () => {
+    // The same sizes: each new group ends where an old one begins.
+    for (const count of range(1, 5)) {
+      const stale = bytesOf(laidOut(1, SIZES, everySynced))
+      const fresh = bytesOf(laidOut(11, SIZES.slice(0, count), everySynced))
+      const older = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+      for (const fence of [32, 0]) {
+        const file = fileOf(FILE_BYTES, stale)
+        file.set(fileOf(fresh.length + fence, fresh))
+        expect(await read(diskOf(file, older), 5)).toEqual({
+          sequences: range(6, 10 + count),
+          next: 11 + count,
+          tail: CLEAN,
+        })
+      }
+    }
+  })
+
+  it('is torn where a new group began to cover a stale one', async () => {
+    const stale = bytesOf(laidOut(1, SIZES, everySynced))
+    const older = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+    const fresh = groupBytes(11, 150)
+    for (const written of range(0, 149)) {
+      const file = fileOf(FILE_BYTES, stale)
+      file.set(fresh.subarray(0, written))
+      const found = await read(diskOf(older, file), 5)
+      const tail = written <= sameStart(stale, fresh) ? CLEAN : { kind: 'torn', file: B, position: 0 }
+      expect({ written, ...found }).toMatchObject({ written, sequences: range(6, 10), tail })
+    }
+  })
+})
+
+function sameStart(one: Uint8Array, other: Uint8Array): number {
+  return one.findIndex((byte, i) => byte !== other[i])
+}
+
+describe('bytes that somebody published', () => {
+  /** A group of one large batch that is full of groups, at every distance, each newer and claiming much. */
+  function hostile(sequence: number, crc: typeof crc32c): Uint8Array {
+    const forged: Uint8Array[] = []
+    for (let i = 0; i < 60; i++) {
+      const builder = new GroupBuilder()
+      builder.batch(LOG, new Uint8Array(i % 9))
+      forged.push(
+        ...builder.finish(sequence + 1 + (i % 7), sequence + i, crc),
+        new Uint8Array(i % 5).fill(0x4f),
+      )
+    }
+    const builder = new GroupBuilder()
+    builder.batch(LOG, joined(forged))
+    return joined(builder.finish(sequence, sequence - 1, crc32c))
+  }
+
+  async function tails(crc: typeof crc32c): Promise<Set<string>> {
+    const record = hostile(2, crc)
+    const found = new Set<string>()
+    for (let length = 33; length < record.length - 80; length += 7) {
+      const torn = joined([groupBytes(1, 80), record.subarray(0, 32), record.subarray(length)])
+      found.add((await read(diskOf(torn, undefined))).tail.kind)
+      const covered = joined([groupBytes(1, 80), new Uint8Array(32), record.subarray(length)])
+      const { tail, sequences } = await read(diskOf(covered, undefined))
+      found.add(`${tail.kind} behind ${sequences.join()}`)
+    }
+    return found
+  }
+
+  it('are never taken for groups, where a group is damaged or overwritten in part', async () => {
+    expect([...(await tails(plain))].sort()).toEqual(['clean behind 1', 'torn'])
+  })
+
+  it('would be, if the seed were known', async () => {
+    expect([...(await tails(crc32c))].some((kind) => kind.startsWith('corrupt'))).toBe(true)
+  })
+})
+
+describe('a length that cannot be true', () => {
+  /** A header of ours, its CRC right, whose group is not there. */
+  function claiming(sequence: number, bodyBytes: number): Uint8Array {
+    const header = groupBytes(sequence, 70).subarray(0, 32)
+    const view = new DataView(header.buffer)
+    view.setUint32(4, bodyBytes)
+    view.setUint32(28, crc32c(header.subarray(0, 28)))
+    return header
+  }
+
+  it.each([2 ** 32 - 1, 2 ** 31, FILE_BYTES])('is not followed: %d', async (bodyBytes) => {
+    const torn = fileOf(FILE_BYTES, groupBytes(1, 70), claiming(2, bodyBytes))
+    const tail = { kind: 'torn', file: A, position: 70, sizeBytes: 32 }
+    expect(await read(diskOf(torn, undefined))).toEqual({ sequences: [1], next: 3, tail })
+    const before = fileOf(FILE_BYTES, groupBytes(1, 70), claiming(2, bodyBytes), groupBytes(3, 90))
+    expect(await read(diskOf(before, undefined))).toMatchObject({
+      sequences: [1],
+      next: 4,
+      tail: { kind: 'corrupt', file: A, position: 70, why: expect.stringContaining('group 3') },
+    })
+  })
+
+  it('is a file larger than any journal', async () => {
+    const fs = diskOf(new Uint8Array(10), undefined)
+    const open = fs.open.bind(fs)
+    fs.open = async (path, mode) =>
+      Object.assign(await open(path, mode), { size: async () => MAX_FILE_BYTES + 1 })
+    await expect(readJournal(fs, 0, crc32c)).rejects.toMatchObject({ code: 'CORRUPT_LOG' })
+    expect(fs.openFiles).toBe(0)
+  })
+})
+
+describe('a group whose CRC holds', () => {
+  it('is refused when it is read, if nobody of ours wrote its entries', async () => {
+    const builder = new GroupBuilder()
+    builder.meta([])
+    const bytes = joined(builder.finish(1, 0, crc32c))
+    bytes[32] = 9
+    const view = new DataView(bytes.buffer)
+    view.setUint32(24, crc32c(bytes.subarray(32)))
+    view.setUint32(28, crc32c(bytes.subarray(0, 28)))
+    const { groups } = await readJournal(diskOf(bytes, undefined), 0, crc32c)
+    expect(() => [...groups]).toThrow(/journal\/a, position 32/)
+  })
+})
+
+describe('noise', () => {
+  it('is read as nothing, in bounded time, or refused with an OdradekError', async () => {
+    const header = groupBytes(5, 70).subarray(0, 32)
+    for (let seed = 0; seed < 200; seed++) {
+      const noise = payloadOf(seed, 3000).map((byte, i) => ((byte * 2654435761 + i * seed) >>> 11) & 0xff)
+      for (let at = seed; at < 2900; at += 97) noise.set(header.subarray(0, 4 + (at % 29)), at)
+      try {
+        expect((await read(diskOf(noise, noise.subarray(seed)))).sequences).toEqual([])
+      } catch (error) {
+        expect(error).toBeInstanceOf(OdradekError)
+      }
+    }
+  })
+
+  it('does not reach what a disk that fails says', async () => {
+    const fs = diskOf(groupBytes(1, 70), undefined)
+    fs.onOperation = (operation) => (operation === 'read' ? { fail: 'EIO' } : undefined)
+    await expect(readJournal(fs, 0, crc32c)).rejects.toMatchObject({ code: 'STORAGE_ERROR' })
+  })
+})
+
+describe('the sequence to go on with', () => {
+  it('is above every group that is still in the files, so that none of them ever counts again', async () => {
+    // 2 was cut off, 3 to 5 survived without a sync.
+    const bytes = fileOf(4 * KiB, bytesOf(laidOut(1, SIZES, noneSynced)))
+    bytes[100] = (bytes[100] as number) ^ 1
+    const fs = diskOf(bytes, undefined)
+    const { sequences, next } = await read(fs)
+    expect([sequences, next]).toEqual([[1], 6])
+    const journal = await Journal.create(fs, { fileBytes: 4 * KiB, firstSequence: next })
+    expect(await read(fs, next - 1)).toEqual({ sequences: [], next, tail: CLEAN })
+    // It ends just where 3 begins.
+    await journal.append([groupBytes(next, 70 + 131)])
+    expect(await read(fs, next - 1)).toEqual({ sequences: [next], next: next + 1, tail: CLEAN })
+  })
+})
