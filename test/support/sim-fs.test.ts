@@ -134,6 +134,26 @@ describe('power loss', () => {
     expect(outcomes(fs, 'to/a')).toEqual(new Set(['1']))
   })
 
+  it('keeps no later change to a file without those before it', async () => {
+    const fs = new SimFs()
+    fs.put('from/a', filled(512, 1))
+    fs.put('to/b', filled(512, 2))
+    await fs.rename('from/a', 'to/a')
+    await fs.rename('to/a', 'to/c')
+    await fs.syncDirectory('to')
+    for (const seed of SEEDS) expect(fs.copy().crash({ seed }).files()).toEqual(['to/b', 'to/c'])
+  })
+
+  it('keeps the order of changes to one name', async () => {
+    const fs = new SimFs()
+    await (await fs.open('a', 'create')).write(filled(512, 1), 0)
+    await (await fs.open('x', 'create')).write(filled(512, 2), 0)
+    await fs.rename('a', 'x')
+    const next = fs.crash({ seed: 1, share: 1 })
+    expect(next.files()).toEqual(['x'])
+    expect(runs(next.bytesOf('x'))).toBe('1')
+  })
+
   it('may bring back what was removed, until the directory is synced', async () => {
     const { fs } = await durable(filled(512, 1))
     await fs.remove('a')
@@ -225,9 +245,38 @@ describe('sync', () => {
     fs.onOperation = () => undefined
     await file.sync()
     expect(runs(fs.copy().crash({ seed: 1, share: 0 }).bytesOf('a'))).toBe('1')
+    const copy = fs.copy()
+    const again = await copy.open('a', 'write')
+    await again.write(filled(512, 3), 512)
+    await again.sync()
+    expect(runs(copy.crash({ seed: 1, share: 0 }).bytesOf('a'))).toBe('13')
     await file.write(filled(512, 3), 1_024)
     await file.sync()
     expect(runs(fs.crash({ seed: 1, share: 0 }).bytesOf('a'))).toBe('103')
+  })
+
+  it('that failed in a process that is gone has let go for the next one too', async () => {
+    const { fs, file } = await durable(filled(512, 1))
+    await file.write(filled(512, 2), 0)
+    fs.onOperation = (operation) => (operation === 'sync' ? { fail: 'EIO' } : undefined)
+    expect(await codeOf(file.sync())).toBe('STORAGE_ERROR')
+    const next = fs.kill()
+    const again = await next.open('a', 'write')
+    await again.sync()
+    expect(runs(next.bytesOf('a'))).toBe('2')
+    expect(runs(next.crash({ seed: 1, share: 0 }).bytesOf('a'))).toBe('1')
+  })
+
+  it('of a directory covers the names of before it began', async () => {
+    const clock = new ManualClock()
+    const fs = new SimFs({ clock })
+    await fs.open('a', 'create')
+    fs.onOperation = (operation) => (operation === 'syncDirectory' ? { delayMs: 10 } : undefined)
+    const synced = fs.syncDirectory('')
+    await fs.open('b', 'create')
+    await clock.advance(10)
+    await synced
+    expect(fs.crash({ seed: 1, share: 0 }).files()).toEqual(['a'])
   })
 
   it('does nothing with `missingSync`, which a test of power loss must notice', async () => {
