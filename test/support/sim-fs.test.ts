@@ -418,13 +418,14 @@ describe('faults', () => {
 describe('time', () => {
   it('does not pass without a clock: an operation takes microtasks', async () => {
     const { fs } = await durable(filled(512, 1))
-    fs.onOperation = () => ({ delayMs: 1_000 })
     let turned = false
     setImmediate(() => {
       turned = true
     })
     await fs.exists('a')
     expect(turned).toBe(false)
+    fs.onOperation = () => ({ delayMs: 1_000 })
+    await expect(fs.exists('a')).rejects.toThrow('a delay needs a clock')
   })
 
   it('passes with one: `settle` waits for the disk, and other code runs meanwhile', async () => {

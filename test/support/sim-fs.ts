@@ -15,6 +15,7 @@
 import type { DataFile, FileSystem, OpenMode, Operation } from '../../src/log/file/fs.ts'
 import { storageError, totalBytes } from '../../src/log/file/fs.ts'
 import type { Clock } from '../../src/model/clock.ts'
+import { assert } from '../../src/model/errors.ts'
 import { Dice } from '../torture/dice.ts'
 import { inOrder, SimFile, type Survival, scattered, Ticks } from './sim-file.ts'
 import { SimDirectory, SimNames, SystemFailure } from './sim-names.ts'
@@ -25,7 +26,7 @@ export interface Fault {
   readonly fail?: string
   /** The system writes only so many bytes (at least 1), and the rest is an operation of its own. */
   readonly shortBytes?: number
-  /** It takes so long on the clock. */
+  /** It takes so long on the clock, which there must be. */
   readonly delayMs?: number
   /** The machine stands still: without this operation, or with it but without telling anybody. */
   readonly halt?: 'before' | 'after'
@@ -307,6 +308,7 @@ export class SimFs implements FileSystem {
 
   async #wait(delayMs: number | undefined): Promise<void> {
     const { clock, turns = 1 } = this.#options
+    assert(clock !== undefined || delayMs === undefined, 'a delay needs a clock')
     if (clock === undefined) return
     if (delayMs !== undefined) await new Promise<void>((resolve) => clock.setTimer(resolve, delayMs))
     for (let left = 1 + this.#dice.below(turns); left > 0; left--) {
