@@ -128,7 +128,7 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
 /** Resolves when no id of these is on its way with somebody else. */
 async function othersOfSameIds(drafts: readonly Addressed[]): Promise<void> {
   for (;;) {
-    const others = drafts.flatMap(({ topic, draft }) => topic.pending(draft) ?? [])
+    const others = drafts.flatMap(({ topic, draft }) => topic.ids.pending(draft) ?? [])
     if (others.length === 0) return
     await Promise.allSettled(others)
   }
@@ -154,7 +154,7 @@ async function commit(
     if (earlier !== undefined) repeats.push(earlier)
     else {
       parts.add(topic, draft)
-      topic.expect(draft, () => committed.then((positions) => positions.get(draft) as Published))
+      topic.ids.expect(draft, () => committed.then((positions) => positions.get(draft) as Published))
     }
   }
   const accept = async (): Promise<Positions> => {

@@ -18,15 +18,20 @@ interface Entry {
 }
 
 export class DedupeWindow {
-  readonly #windowMs: number
-  readonly #maxRecords: number
+  #windowMs = 0
+  #maxRecords = 0
   readonly #byId = new Map<string, Entry>()
   readonly #order = new Deque<Entry>()
 
   /** Remembers an id for less than `windowMs` (monotonic), and at most `maxRecords` of them. */
   constructor(windowMs: number, maxRecords: number) {
+    this.limit(windowMs, maxRecords)
+  }
+
+  limit(windowMs: number, maxRecords: number): void {
     this.#windowMs = windowMs
     this.#maxRecords = maxRecords
+    while (this.#byId.size > maxRecords) this.#forgetOldest()
   }
 
   get size(): number {

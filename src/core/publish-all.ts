@@ -20,10 +20,10 @@ export function publishDrafts(
   const again: Draft[] = []
   for (const draft of drafts) {
     if (draft.id !== undefined && ids.has(draft.id)) again.push(draft)
-    else if (topic.knows(draft)) known.push(draft)
+    else if (topic.ids.knows(draft)) known.push(draft)
     else {
       parts.add(topic, draft)
-      if (draft.id !== undefined && topic.dedupes) ids.add(draft.id)
+      if (draft.id !== undefined && topic.ids.on) ids.add(draft.id)
     }
   }
   const batches = parts.batches()
@@ -32,7 +32,7 @@ export function publishDrafts(
     const published = publishPart(part, signal)
     part.drafts.forEach((draft, i) => {
       const outcome = published.then((all) => all[i] as Published)
-      topic.expect(draft, () => outcome)
+      topic.ids.expect(draft, () => outcome)
       outcomes.set(draft, outcome)
     })
   }

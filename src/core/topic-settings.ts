@@ -150,7 +150,7 @@ export function assertSameTopic(
     new OdradekError('TOPIC_EXISTS', `topic "${name}" exists with other ${what}; match it, or use alterTopic`)
   if (partitions !== wanted.partitions) throw differs('partitions')
   for (const part of restored ? OF_THE_LOG : COMPARED) {
-    if (stable(existing[part]) !== stable(wanted[part])) throw differs(part)
+    if (!isSamePart(existing, wanted, part)) throw differs(part)
   }
   for (const part of restored ? [] : IDENTICAL) {
     if (existing[part] !== wanted[part]) throw differs(part)
@@ -161,6 +161,15 @@ export function assertSameTopic(
 const OF_THE_LOG = ['retention', 'cleanup', 'deleteRetentionMs'] as const
 const COMPARED = [...OF_THE_LOG, 'dedupe', 'maxWaiting', 'publishTimeoutMs'] as const
 const IDENTICAL = ['schema', 'codec', 'sizeOf'] as const
+
+/** Whether all that is stored of them is the same. */
+export function isSame(a: TopicSettings, b: TopicSettings): boolean {
+  return COMPARED.every((part) => isSamePart(a, b, part))
+}
+
+function isSamePart(a: TopicSettings, b: TopicSettings, part: (typeof COMPARED)[number]): boolean {
+  return stable(a[part]) === stable(b[part])
+}
 
 /** JSON has no Infinity, so numbers are spelled out. */
 function stable(value: unknown): string {

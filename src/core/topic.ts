@@ -11,7 +11,7 @@
  */
 import { LOG_CLOSED, LOG_STORAGE_FULL, NO_ROOM } from '../log/contract.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
-import type { Position, PublishEntry, Published, PublishOptions } from '../model/options.ts'
+import type { PublishEntry, Published, PublishOptions } from '../model/options.ts'
 import type { CoreContext } from './context.ts'
 import {
   batchOf,
@@ -35,7 +35,7 @@ import { publishDrafts } from './publish-all.ts'
 import { isLost, PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
 import { signalOf } from './settings.ts'
-import { assertSameTopic, type TopicSettings } from './topic-settings.ts'
+import { assertSameTopic, isSame, type TopicSettings } from './topic-settings.ts'
 import { assertAccepted, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
@@ -58,7 +58,7 @@ export class Topic {
   retention: TopicSettings['retention']
   readonly waitingRoom: WaitingRoom
   readonly #ctx: CoreContext
-  #ids: PublishIds | null
+  readonly ids: PublishIds
   /** Of the dead letters in it, by partition. */
   readonly #letters: LetterIndex[] = []
   #sticky = new StickyRoundRobin(1)
@@ -79,21 +79,24 @@ export class Topic {
     this.isDeadLetter = isDeadLetter
     this.#ctx = ctx
     this.waitingRoom = new WaitingRoom(name, settings.maxWaiting)
-    this.#ids = idsFor(settings)
+    this.ids = new PublishIds(ctx.clock, settings.dedupe)
   }
 
   /**
-   * It is asked to be created again. When it came back from `Meta`, it takes on what could not be stored.
+   * It is asked to be created again. When it came back from `Meta`, it takes on what could not be stored, and what is
+   * asked for instead of what was. Answers whether there is something new to store.
    * @throws OdradekError TOPIC_EXISTS when it has other settings
    */
-  claim(settings: TopicSettings): void {
+  claim(settings: TopicSettings): boolean {
     assertSameTopic(this.name, this.settings, this.partitions.length, settings, this.restored)
-    if (!this.restored) return
+    if (!this.restored) return false
+    const before = this.settings
     this.restored = false
     this.settings = settings
     this.waitingRoom.max = settings.maxWaiting
-    this.#ids = idsFor(settings)
+    this.ids.limit(settings.dedupe)
     this.#look()
+    return !isSame(before, settings)
   }
 
   retain(retention: TopicSettings['retention']): void {
@@ -158,7 +161,7 @@ export class Topic {
       const signal = signalOf(options?.signal)
       if (signal?.aborted === true) throw abortedError(signal, 'publish')
       const published =
-        this.#ids === null || draft.id === undefined
+        draft.id === undefined || !this.ids.on
           ? this.#publishDraft(draft, signal, exempt)
           : this.#publishOnce(draft, signal, exempt)
       if (since !== undefined) this.#sample(published, since)
@@ -178,12 +181,12 @@ export class Topic {
       if (offset >= 0) return { partition: 0, offset }
     }
     const draft = this.draft(value, options)
-    const seen = this.#position(draft)
+    const seen = this.ids.position(draft)
     if (seen !== undefined) {
       this.duplicates++
       return { ...seen, duplicate: true }
     }
-    if (this.pending(draft) !== undefined) return undefined
+    if (this.ids.pending(draft) !== undefined) return undefined
     const partition = this.choose(draft)
     if (partition.line.length > 0) return undefined
     const offset = this.#append(partition, draft, null)
@@ -194,7 +197,7 @@ export class Topic {
     const published = this.#accept(draft, partition.index, offset)
     if (offset >= partition.log.marks.high) {
       partition.flushes.begin(false)
-      this.expect(draft, () => partition.log.durable(offset).then(() => published))
+      this.ids.expect(draft, () => partition.log.durable(offset).then(() => published))
     }
     return published
   }
@@ -318,9 +321,7 @@ export class Topic {
     this.published++
     this.publishedBytes += draft.sizeBytes
     const published = { partition, offset }
-    if (this.#ids !== null && draft.id !== undefined) {
-      this.#ids.accepted(draft.id, published, this.#ctx.clock.monotonic())
-    }
+    this.ids.accepted(draft, published)
     return published
   }
 
@@ -348,46 +349,20 @@ export class Topic {
     const earlier = this.earlier(draft)
     if (earlier !== undefined) return earlier
     const published = this.#publishDraft(draft, signal, exempt)
-    this.expect(draft, () => published)
+    this.ids.expect(draft, () => published)
     return published
-  }
-
-  /** Where the record of this id went, if it was accepted before. */
-  #position(draft: Draft): Position | undefined {
-    if (this.#ids === null || draft.id === undefined) return undefined
-    return this.#ids.position(draft.id, this.#ctx.clock.monotonic())
-  }
-
-  /** Whether it remembers publish ids. */
-  get dedupes(): boolean {
-    return this.#ids !== null
-  }
-
-  /** Whether its id was published before. */
-  knows(draft: Draft): boolean {
-    return this.pending(draft) !== undefined || this.#position(draft) !== undefined
-  }
-
-  /** The first publish of this id, if it is on its way. */
-  pending(draft: Draft): Promise<Published> | undefined {
-    return this.#ids === null || draft.id === undefined ? undefined : this.#ids.pending(draft.id)
-  }
-
-  /** This is the first publish of its id. */
-  expect(draft: Draft, outcome: () => Promise<Published>): void {
-    if (this.#ids !== null && draft.id !== undefined) this.#ids.expect(draft.id, outcome())
   }
 
   /** The outcome of an earlier publish of the same id, its durability included. */
   earlier(draft: Draft): Promise<Published> | undefined {
-    const pending = this.pending(draft)
+    const pending = this.ids.pending(draft)
     if (pending !== undefined) {
       return pending.then((position) => {
         this.duplicates++
         return { ...position, duplicate: true }
       })
     }
-    const position = this.#position(draft)
+    const position = this.ids.position(draft)
     if (position === undefined) return undefined
     this.duplicates++
     return this.accepted(this.partitionAt(position.partition), { ...position, duplicate: true })
@@ -476,7 +451,3 @@ export class Topic {
 }
 
 const NO_OPTIONS: PublishOptions = {}
-
-function idsFor({ dedupe }: TopicSettings): PublishIds | null {
-  return dedupe === null ? null : new PublishIds(dedupe.windowMs, dedupe.records)
-}

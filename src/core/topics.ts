@@ -11,7 +11,9 @@ import type { CoreContext, TopicPort } from './context.ts'
 import { Due } from './due-queue.ts'
 import { checkTopicName, collisionKey, DLQ_PREFIX, showName } from './names.ts'
 import { Partition } from './partition.ts'
+import { restoreIds } from './restored-ids.ts'
 import { invalid } from './settings.ts'
+import { optionsOf, type StoredTopic, storedTopic } from './stored-topic.ts'
 import { Topic } from './topic.ts'
 import {
   checkChanges,
@@ -35,18 +37,6 @@ export interface TopicHooks {
   deleted(topic: Topic, error: OdradekError): void
   /** Records that failed for good go there from now on. */
   receivesDeadLetters(topic: Topic): void
-}
-
-interface StoredTopic {
-  readonly name: string
-  readonly partitions: number
-  /** `null` is without end, which JSON cannot say. */
-  readonly retention: {
-    readonly records: number
-    readonly bytes: number | null
-    readonly ageMs: number | null
-  }
-  readonly deadLetter: boolean
 }
 
 class AgeDue extends Due {
@@ -152,7 +142,7 @@ export class Topics implements TopicPort {
     if (pending !== undefined) await pending
     const existing = this.#byName.get(name)
     if (existing !== undefined) {
-      if (!anySettings) existing.claim(settings)
+      if (!anySettings && existing.claim(settings)) await this.#remember(existing)
       return existing
     }
     const collision = this.#byCollision.get(collisionKey(name))
@@ -186,6 +176,7 @@ export class Topics implements TopicPort {
     const topic = new Topic(name, id, settings, ctx, deadLetter)
     for (let i = 0; i < settings.partitions; i++) this.#addPartition(topic, await this.#openLog(topic, i))
     if (fresh) await this.#remember(topic)
+    else await restoreIds(topic, ctx)
     if (this.#ended !== undefined) {
       topic.end(this.#ended)
       throw this.#ended
@@ -223,32 +214,16 @@ export class Topics implements TopicPort {
     retention: RetentionLimits = topic.retention,
     deadLetter: boolean = topic.isDeadLetter,
   ): Promise<void> {
-    const stored: StoredTopic = {
-      name: topic.name,
-      partitions,
-      retention: {
-        records: retention.records,
-        bytes: orNull(retention.bytes),
-        ageMs: orNull(retention.ageMs),
-      },
-      deadLetter,
-    }
+    const stored = storedTopic(topic.name, topic.settings, partitions, retention, deadLetter)
     return this.#engine.meta.put([[META_PREFIX + topic.id, stored]])
   }
 
   /** Opens what `Meta` remembers. Schema, codec and the like come back with the next `createTopic`. */
   async restore(): Promise<void> {
     for (const [key, value] of [...this.#engine.meta.scan(META_PREFIX)]) {
-      const { name, partitions, retention, deadLetter } = value as StoredTopic
-      const options = {
-        partitions,
-        retention: {
-          records: retention.records,
-          bytes: retention.bytes ?? Number.POSITIVE_INFINITY,
-          ageMs: retention.ageMs ?? Number.POSITIVE_INFINITY,
-        },
-      }
-      const settings = topicSettings(options, this.#engine)
+      const stored = value as StoredTopic
+      const { name, deadLetter } = stored
+      const settings = topicSettings(optionsOf(stored), this.#engine)
       this.#byCollision.set(collisionKey(name), name)
       const topic = await this.#make(name, key.slice(META_PREFIX.length), settings, deadLetter, false)
       topic.restored = true
@@ -325,10 +300,6 @@ export class Topics implements TopicPort {
       }),
     )
   }
-}
-
-function orNull(limit: number): number | null {
-  return limit === Number.POSITIVE_INFINITY ? null : limit
 }
 
 /** Letters are told apart by where they failed, not by their keys. */
