@@ -21,7 +21,7 @@ function log(partition: number): StoredLog {
     end: 2 ** 53 - 1,
     epoch: 0,
     stamped: 1000,
-    segments: [{ base: 0, next: 11, sizeBytes: 700, maxTimestamp: 1001, sealed: false }],
+    segments: [{ base: 0, next: 11, sizeBytes: 700, maxTimestamp: 1001, crc: 1, sealed: false }],
     state: state.toJSON(),
   }
 }
