@@ -19,7 +19,8 @@ import { isOutOfHandles } from './fs.ts'
 
 export type PoolMode = 'read' | 'write'
 
-const DEFAULT_MAX_OPEN = 128
+/** Half of the smallest limit that is usual; a process that has fewer left is told so, and the pool gives way. */
+const DEFAULT_MAX_OPEN = 512
 
 export class FilePool {
   readonly #fs: FileSystem
