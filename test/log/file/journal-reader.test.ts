@@ -185,6 +185,23 @@ describe('any one byte that changed', () => {
     }
   })
 
+  it('in each of two files is corruption by the first of them', async () => {
+    const older = bytesOf(laidOut(1, SIZES, everySynced))
+    const newer = fileOf(FILE_BYTES, bytesOf(laidOut(6, SIZES, everySynced)))
+    for (let at = 0; at < newer.length; at += 3) {
+      const fs = diskOf(damaged(older, at % older.length, 0x04), damaged(newer, at, 0x20))
+      const hit = laidOut(1, SIZES, everySynced).findLast(
+        ({ position }) => position <= at % older.length,
+      ) as Placed
+      const tail = { kind: 'corrupt', file: A, position: hit.position }
+      expect({ at, ...(await read(fs)) }).toMatchObject({ at, sequences: range(1, hit.sequence - 1), tail })
+    }
+    // Whatever was there: nothing can be read, and nothing proves anything.
+    const noise = diskOf(payloadOf(1, 600), payloadOf(2, 600))
+    const tail = { kind: 'torn', file: A, position: 0, sizeBytes: 600 }
+    expect(await read(noise, 7)).toEqual({ sequences: [], next: 9, tail })
+  })
+
   it('in a group that the checkpoint has changes nothing that is read', async () => {
     const stale = laidOut(1, SIZES, everySynced)
     const bytes = bytesOf(stale)
