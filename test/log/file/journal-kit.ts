@@ -5,6 +5,7 @@ import { JOURNAL_FILES, type Journal } from '../../../src/log/file/journal.ts'
 import type { JournalTail } from '../../../src/log/file/journal-reader.ts'
 import { readJournal } from '../../../src/log/file/journal-reader.ts'
 import { crc32c as plain } from '../../../src/log/format/crc32c.ts'
+import { SimFs } from '../../support/sim-fs.ts'
 
 export const [A, B] = JOURNAL_FILES
 /** As an engine has it: started from a number that publishers do not know. */
@@ -68,4 +69,41 @@ export async function append(journal: Journal, ...groups: readonly (readonly Uin
 
 export function range(first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+}
+
+export const CLEAN = { kind: 'clean' }
+/** Of a few groups. */
+export const SIZES = [70, 131, 90, 64 + 32, 117]
+export const FILE_BYTES = 700
+
+export interface Placed {
+  readonly sequence: number
+  readonly synced: number
+  readonly position: number
+  readonly sizeBytes: number
+}
+
+/** Groups of different sizes, end to end from the beginning of a file. */
+export function laidOut(
+  first: number,
+  sizes: readonly number[],
+  syncedOf: (sequence: number) => number,
+): Placed[] {
+  let position = 0
+  return sizes.map((sizeBytes, i) => {
+    const placed = { sequence: first + i, synced: syncedOf(first + i), position, sizeBytes }
+    position += sizeBytes
+    return placed
+  })
+}
+
+export function bytesOf(groups: readonly Placed[]): Uint8Array {
+  return joined(groups.map(({ sequence, sizeBytes, synced }) => groupBytes(sequence, sizeBytes, synced)))
+}
+
+export function diskOf(a: Uint8Array | undefined, b: Uint8Array | undefined): SimFs {
+  const fs = new SimFs()
+  if (a !== undefined) fs.put(A, a)
+  if (b !== undefined) fs.put(B, b)
+  return fs
 }
