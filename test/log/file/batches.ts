@@ -28,7 +28,12 @@ export interface BatchSpec {
   readonly value?: (offset: number) => unknown
 }
 
-/** A batch at `base`. Keys are `k` and the offset; the second record has a header. */
+/** Of equal length, so that batches are. */
+function keyAt(offset: number): string {
+  return `k${String(offset).padStart(5, '0')}`
+}
+
+/** A batch at `base`. Keys are `k` and five digits of the offset; the second record has a header. */
 export function batchAt(base: number, spec: BatchSpec): Uint8Array {
   const { span, inProcess = false, producer = null, timestamp = T0, epoch = 0 } = spec
   const { value = (offset) => offset } = spec
@@ -38,7 +43,7 @@ export function batchAt(base: number, spec: BatchSpec): Uint8Array {
   builder.open(base, timestamp)
   for (const [i, delta] of deltas.entries()) {
     const { bytes, contentType } = defaultCodec.encode(value(base + delta))
-    builder.add(bytes, `k${base + delta}`, i === 1 ? SECOND : null, timestamp + i, contentType, delta)
+    builder.add(bytes, keyAt(base + delta), i === 1 ? SECOND : null, timestamp + i, contentType, delta)
   }
   const bytes = builder.finish({ leaderEpoch: epoch, producer, inProcess })
   return span === undefined ? bytes : changed(bytes, (batch) => writeInt32(batch, LAST_DELTA_AT, span - 1))

@@ -51,8 +51,8 @@ describe('rows of a chunk', () => {
     chunk.decode(16, 22, 1_000_000, 'committed')
     expect(chunk.rowBytes).toBe(2 * one)
     expect(rowsOf(read(chunk, 10, { max: 2 }))).toEqual([
-      { offset: 10, value: 10, key: 'k10', headers: [], timestamp: T0 },
-      { offset: 11, value: 11, key: 'k11', headers: [['h', 'second']], timestamp: T0 + 1 },
+      { offset: 10, value: 10, key: 'k00010', headers: [], timestamp: T0 },
+      { offset: 11, value: 11, key: 'k00011', headers: [['h', 'second']], timestamp: T0 + 1 },
     ])
     expect(offsetsOf(read(chunk, 20))).toEqual([20, 21])
   })
@@ -252,7 +252,7 @@ describe('what does not decode', () => {
     const chunk = chunkOf(0, batchAt(0, { deltas: 1 }), badValue(1), batchAt(2, { deltas: 1 }))
     const slice = read(chunk, 0, { bytes: ALL })
     expect(valuesOf(slice)).toEqual([0, expect.any(PoisonValue), 2])
-    expect(rowsOf(slice)[1]).toMatchObject({ key: 'k1', timestamp: T0 })
+    expect(rowsOf(slice)[1]).toMatchObject({ key: 'k00001', timestamp: T0 })
   })
 
   it('is foreign among values of this process, so that it is looked at', () => {
@@ -275,7 +275,7 @@ describe('what does not decode', () => {
       [[4, 5], false, 7],
     ])
     const [row] = rowsOf(read(chunk, 2))
-    expect(row).toMatchObject({ offset: 2, key: 'k2', value: expect.any(PoisonValue) })
+    expect(row).toMatchObject({ offset: 2, key: 'k00002', value: expect.any(PoisonValue) })
   })
 
   it('is decoded anew after rows were dropped', () => {

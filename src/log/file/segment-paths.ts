@@ -1,0 +1,27 @@
+/** Where the files of a log are, below the data directory. Names of segments are in the order of their offsets. */
+import { encodeName } from './fs.ts'
+import type { LogId } from './group.ts'
+
+/** Enough for every offset. */
+const DIGITS = 20
+const NAME = /^(\d{20})\.(?:log|index)$/
+
+export function directoryOf({ topicId, partition }: LogId): string {
+  return `logs/${encodeName(topicId)}-${partition}`
+}
+
+/** Of the segment whose first offset is `base`. */
+export function segmentPath(directory: string, base: number): string {
+  return `${directory}/${String(base).padStart(DIGITS, '0')}.log`
+}
+
+/** Of its index. */
+export function indexPath(directory: string, base: number): string {
+  return `${directory}/${String(base).padStart(DIGITS, '0')}.index`
+}
+
+/** The offset in the name of a segment or an index; undefined for a name of neither. */
+export function baseOf(name: string): number | undefined {
+  const digits = NAME.exec(name)?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}

@@ -1,0 +1,302 @@
+/**
+ * The disk part of one log: a directory of segments in the order of their offsets, the last of which may be active.
+ *
+ *   logs/<topic id>-<partition>/   │ sealed │ sealed │ sealed │ active ▸
+ *                                  base     next = base ...   next
+ *
+ * - Appends are serial, and behind the journal: what is not synced yet, names of new files included, is in the journal
+ *   too. `sync` makes it last, and only then a checkpoint tells of it. So files that the checkpoint does not know, and
+ *   bytes beyond what it knows, are nobody's, and `restore` removes them.
+ * - Reads go to any part at any time, and check what they read (segment.ts).
+ */
+import { assert, OdradekError } from '../../model/errors.ts'
+import type { Crc32c } from '../format/crc32c.ts'
+import { BatchScan } from '../format/scan.ts'
+import type { StoredSegment } from './checkpoint.ts'
+import type { FilePool } from './file-pool.ts'
+import { type FileSystem, parentOf } from './fs.ts'
+import type { LogId } from './group.ts'
+import { Growth, Segment, type SegmentPlace, type SegmentRead } from './segment.ts'
+import { damaged } from './segment-chain.ts'
+import { baseOf, directoryOf, segmentPath } from './segment-paths.ts'
+
+const KiB = 1024
+/** What is read ahead if nothing is said. */
+const READ_BYTES = 256 * KiB
+/** Indexes of sealed segments that are kept in memory. */
+const MAX_INDEXES = 4
+
+export interface SegmentsOptions {
+  readonly fs: FileSystem
+  readonly pool: FilePool
+  readonly crc32c: Crc32c
+  readonly log: LogId
+  /** Where the log begins, as its segments are told of: the offset that comes next where there are none. */
+  readonly start: number
+  /** Where it begins by what the journal says since: segments below may be gone. Default: `start`. */
+  readonly neededFrom?: number
+  /** What a segment holds at most, unless a single batch is larger. */
+  readonly segmentBytes: number
+  /** A segment ends when its first batch is older than a new one by this. Default: never. */
+  readonly rollAgeMs?: number
+}
+
+/** What is known of a segment without reading it. */
+export type SegmentInfo = Readonly<StoredSegment>
+
+export class Segments {
+  readonly #options: SegmentsOptions
+  readonly #place: SegmentPlace
+  readonly #list: Segment[]
+  #next: number
+  readonly #scan = new BatchScan()
+  #appending = false
+  #hasDirectory: boolean
+  /** Directories with names that a power loss would take away. */
+  readonly #unsafe = new Set<string>()
+  /** Sealed segments with an index in memory, the last used last. */
+  #indexed: Segment[] = []
+
+  private constructor(options: SegmentsOptions, place: SegmentPlace, list: Segment[], next: number) {
+    this.#options = options
+    this.#place = place
+    this.#list = list
+    this.#next = next
+    // What a checkpoint tells of is there. Other names may have been made by a process that was killed before a sync.
+    this.#hasDirectory = list.length > 0
+  }
+
+  /**
+   * The segments that a checkpoint knows, as it knows them: the active one is cut to its size, a footer included, and
+   * other files are removed. Those below `start` may be missing. Sealed ones are looked at when they are read.
+   * @throws OdradekError CORRUPT_LOG where one is missing above it, or the active one is too short
+   */
+  static async restore(options: SegmentsOptions, stored: readonly StoredSegment[]): Promise<Segments> {
+    const place = placeOf(options)
+    const { fs, directory } = place
+    const { start, neededFrom = start } = options
+    const names = await fs.list(directory)
+    const there = new Set(names.filter((name) => name.endsWith('.log')).map(baseOf))
+    const list: Segment[] = []
+    let next = stored[0]?.base ?? start
+    for (const each of stored) {
+      if (each.base !== next) throw missing(directory, next)
+      next = each.next
+      if (each.sizeBytes === 0) continue
+      if (there.has(each.base)) list.push(new Segment(place, each.base, each))
+      else if (next > neededFrom) throw missing(directory, each.base)
+      else list.length = 0
+    }
+    for (const name of names) {
+      const base = baseOf(name)
+      if (base !== undefined && list.every((each) => each.base !== base))
+        await fs.remove(`${directory}/${name}`)
+    }
+    const active = list.at(-1)
+    if (active !== undefined && !active.sealed) await active.cut()
+    return new Segments(options, place, list, next)
+  }
+
+  /** Removes the files of a log, and its directory. Harmless when they are gone. */
+  static async remove(options: SegmentsOptions): Promise<void> {
+    const { fs, pool, directory } = placeOf(options)
+    for (const name of await fs.list(directory)) {
+      await pool.forget(`${directory}/${name}`)
+      await fs.remove(`${directory}/${name}`)
+    }
+    await fs.removeDirectory(directory)
+    await fs.syncDirectory(parentOf(directory))
+  }
+
+  /** In the order of offsets. */
+  get list(): readonly SegmentInfo[] {
+    return this.#list
+  }
+
+  /** Offset after the last batch. */
+  get next(): number {
+    return this.#next
+  }
+
+  stored(): StoredSegment[] {
+    return this.#list.filter(({ sizeBytes }) => sizeBytes > 0).map((segment) => segment.stored())
+  }
+
+  // ── writing ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Adds whole batches with offsets from `base` to `next`, one call at a time. After a failure the same batches, and what
+   * follows them, may be given again: those that are in already are passed by.
+   * @throws OdradekError STORAGE_FULL, STORAGE_ERROR
+   */
+  async append(
+    batches: Uint8Array,
+    { base, next }: { readonly base: number; readonly next: number },
+  ): Promise<void> {
+    assert(!this.#appending, 'one append at a time')
+    assert(base <= this.#next, `batches from ${base} on follow ${this.#next}`)
+    this.#appending = true
+    try {
+      await this.#append(batches)
+    } finally {
+      this.#appending = false
+    }
+    assert(this.#scan.end === 'end' && this.#next === next, `batches end at ${this.#next}, not ${next}`)
+  }
+
+  async #append(batches: Uint8Array): Promise<void> {
+    const scan = this.#scan.start(batches)
+    let more = scan.next()
+    while (more && scan.base < this.#next) more = scan.next()
+    while (more) {
+      const segment = await this.#segmentFor(scan)
+      const growth = new Growth(segment)
+      const from = scan.position
+      while (more && !this.#isFull(segment, growth, scan)) {
+        assert(scan.base === growth.next, `a batch at ${scan.base} follows ${growth.next}`)
+        growth.add(scan)
+        more = scan.next()
+      }
+      await segment.write(batches.subarray(from, from + growth.sizeBytes), growth)
+      this.#next = segment.next
+    }
+  }
+
+  /** The active segment if the batch fits into it, else a new one. */
+  async #segmentFor(batch: BatchScan): Promise<Segment> {
+    const active = this.#list.at(-1)
+    if (active !== undefined && !active.sealed) {
+      if (this.#options.rollAgeMs !== undefined) await active.lookAtFirst()
+      if (!this.#isFull(active, new Growth(active), batch)) return active
+      await this.#seal(active)
+    }
+    const { directory, fs } = this.#place
+    if (!this.#hasDirectory) {
+      this.#unsafe.add(parentOf(directory)).add('')
+      await fs.makeDirectory(directory)
+      this.#hasDirectory = true
+    }
+    const segment = new Segment(this.#place, this.#next)
+    this.#unsafe.add(directory)
+    await segment.create()
+    this.#list.push(segment)
+    return segment
+  }
+
+  #isFull(segment: Segment, growth: Growth, batch: BatchScan): boolean {
+    const sizeBytes = segment.sizeBytes + growth.sizeBytes
+    if (sizeBytes === 0) return false
+    const { segmentBytes, rollAgeMs = Number.POSITIVE_INFINITY } = this.#options
+    const first = segment.firstTimestamp ?? growth.firstTimestamp
+    const ageMs = first < 0 ? 0 : batch.maxTimestamp - first
+    return sizeBytes + batch.sizeBytes > segmentBytes || ageMs > rollAgeMs
+  }
+
+  async #seal(segment: Segment): Promise<void> {
+    await segment.seal()
+    await segment.saveIndex()
+    this.#used(segment)
+  }
+
+  /**
+   * Resolves when what was appended before, and the names of its files, are on the disk.
+   * @throws OdradekError STORAGE_FULL, STORAGE_ERROR: then nothing is known of what was appended since the sync before.
+   */
+  async sync(): Promise<void> {
+    const dirty = this.#list.filter((segment) => segment.dirty)
+    for (const segment of dirty) {
+      try {
+        await segment.sync()
+      } catch (error) {
+        // One that was removed meanwhile needs no sync.
+        if (this.#list.includes(segment)) throw error
+      }
+    }
+    for (const directory of [...this.#unsafe]) {
+      this.#unsafe.delete(directory)
+      try {
+        await this.#place.fs.syncDirectory(directory)
+      } catch (error) {
+        this.#unsafe.add(directory)
+        throw error
+      }
+    }
+    await dirty.at(-1)?.saveIndexNowAndThen()
+  }
+
+  /** Removes whole segments that end at or below `offset`, never the active one. */
+  async removeBelow(offset: number): Promise<void> {
+    for (;;) {
+      const [first] = this.#list
+      if (first === undefined || !first.sealed || first.next > offset) return
+      await first.remove()
+      if (this.#list[0] === first) this.#list.shift()
+      this.#indexed = this.#indexed.filter((each) => each !== first)
+    }
+  }
+
+  /** Leaves an index behind for the next process. Nothing is synced: it is a cache. */
+  async close(): Promise<void> {
+    await this.#list.at(-1)?.saveIndex()
+  }
+
+  // ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Whole batches from the one that holds `offset`, or the first after it: at least one, and no more than `maxBytes` with
+   * the others, as many as are sound. None where offsets are missing from `offset` to the `next` that is answered.
+   * @throws OdradekError CORRUPT_LOG, which names file and position; OFFSET_OUT_OF_RANGE when it was removed meanwhile
+   */
+  async read(offset: number, maxBytes: number = READ_BYTES): Promise<SegmentRead> {
+    assert(offset < this.#next, `offset ${offset} is below ${this.#next}`)
+    const segment = this.#list[this.#indexOf(offset)] as Segment
+    if (segment.sealed) this.#used(segment)
+    return this.#whileThere(segment, segment.read(offset, maxBytes))
+  }
+
+  /** An offset below which all is older than `timestamp`, to go on from; undefined when all is. */
+  async seekTime(timestamp: number): Promise<number | undefined> {
+    const segment = this.#list.find(({ maxTimestamp }) => maxTimestamp >= timestamp)
+    if (segment === undefined) return undefined
+    if (segment.sealed) this.#used(segment)
+    return this.#whileThere(segment, segment.before(timestamp))
+  }
+
+  async #whileThere<T>(segment: Segment, read: Promise<T>): Promise<T> {
+    try {
+      return await read
+    } catch (error) {
+      if (this.#list.includes(segment)) throw error
+      throw new OdradekError('OFFSET_OUT_OF_RANGE', `${segment.path} was removed while it was read`, {
+        cause: error,
+      })
+    }
+  }
+
+  /** Keeps the indexes of the segments that were used last. */
+  #used(segment: Segment): void {
+    if (this.#indexed.at(-1) === segment) return
+    this.#indexed = [...this.#indexed.filter((each) => each !== segment), segment]
+    if (this.#indexed.length > MAX_INDEXES) this.#indexed.shift()?.forgetIndex()
+  }
+
+  /** The segment that holds `offset`, or the first one after it. */
+  #indexOf(offset: number): number {
+    let low = 0
+    let high = this.#list.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#list[middle] as Segment).next > offset) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+}
+
+function placeOf({ fs, pool, crc32c, log }: SegmentsOptions): SegmentPlace {
+  return { fs, pool, crc32c, directory: directoryOf(log) }
+}
+
+function missing(directory: string, base: number): OdradekError {
+  return damaged(segmentPath(directory, base), { position: 0, what: 'it is missing' })
+}
