@@ -1,5 +1,5 @@
 /**
- * A machine on which brokers live and die: its logs and its store outlive each of them, in memory.
+ * A machine on which brokers live and die: its logs and its store outlive each of them.
  *
  *   boot() ─► Process ─ publish, deliver, commit … ─ crash()      nothing of it reaches the machine any more
  *   boot() ─► Process ─ …
@@ -9,116 +9,80 @@
  */
 import type { BrokerOptions } from '../../src/broker.ts'
 import type { CursorState } from '../../src/core/restored.ts'
-import type {
-  Engine,
-  LogSpec,
-  Meta,
-  MetaChange,
-  PartitionLog,
-  RetentionLimits,
-} from '../../src/log/contract.ts'
-import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
-import { ManualClock } from '../../src/testing/manual-clock.ts'
-import { changedLog } from './engines.ts'
+import type { Meta, MetaChange } from '../../src/log/contract.ts'
+import type { Disk, DiskEngine } from './disks.ts'
+import { changedEngine } from './engines.ts'
+import { diskOfSuite } from './suite.ts'
 import { World } from './world.ts'
 
 export class Machine {
-  readonly #disk = memoryEngine({ clock: new ManualClock() })
+  readonly #disk: Disk
+  #meta: Meta | undefined
   /** Asked before each put; may wait, or throw. */
   beforePut: (changes: readonly MetaChange[]) => Promise<void> | void = () => {}
-  /** Every change that reached the store. */
+  /** Every change that was put. */
   readonly puts: MetaChange[] = []
 
+  /** `disk`: that of the suite, if nothing is said. */
+  constructor(disk: Disk = diskOfSuite()) {
+    this.#disk = disk
+  }
+
   async boot(options: BrokerOptions = {}): Promise<Process> {
-    const process = new Process(new ProcessEngine(this, this.#disk), options)
+    const process = new Process(this, this.#disk, options)
+    this.#meta = process.engine.meta
     await process.broker.restore()
     return process
   }
 
   /** What is stored now of readers and their places. */
   stored(): [key: string, state: CursorState][] {
-    return [...this.#disk.meta.scan('offset/')] as [string, CursorState][]
+    return [...(this.#meta?.scan('offset/') ?? [])] as [string, CursorState][]
   }
 
-  /** The log of a partition loses everything, as a disk without flushes may. */
-  async loseLog(topicId: string, partition: number): Promise<void> {
-    await this.#disk.deleteLog(topicId, partition)
+  loseLog(topicId: string, partition: number): Promise<void> {
+    return this.#disk.loseLog(topicId, partition)
   }
 }
 
 export class Process extends World {
-  readonly #engine: ProcessEngine
-
-  constructor(engine: ProcessEngine, options: BrokerOptions) {
-    super(options, engine)
-    this.#engine = engine
-  }
-
-  crash(): void {
-    this.#engine.crash()
-  }
-}
-
-class ProcessEngine implements Engine {
-  readonly scheme = 'machine'
-  readonly durable = true
-  readonly encodes = false
-  readonly compacts = false
-  readonly retention: RetentionLimits
-  readonly meta: Meta
-  readonly #disk: Engine
-  readonly #ends: (() => void)[] = []
+  readonly engine: DiskEngine
   #alive = true
 
-  constructor(machine: Machine, disk: Engine) {
-    this.#disk = disk
-    this.retention = disk.retention
-    this.meta = {
-      get: (key) => disk.meta.get(key),
-      scan: (prefix) => disk.meta.scan(prefix),
-      put: async (changes) => {
-        // As it would be read back: what is no plain JSON must not survive by accident.
-        const written = JSON.parse(JSON.stringify(changes)) as MetaChange[]
-        await machine.beforePut(written)
-        if (!this.#alive) return new Promise(() => {})
-        machine.puts.push(...written)
-        return disk.meta.put(written)
-      },
-    }
-  }
-
-  refusal(): undefined {
-    return undefined
-  }
-
-  async openLog(spec: LogSpec): Promise<PartitionLog> {
-    const log = await this.#disk.openLog(spec)
-    const stops: (() => void)[] = []
-    const end = (): void => {
-      for (const stop of stops) stop()
-      log.gate(Number.POSITIVE_INFINITY)
-    }
-    this.#ends.push(end)
-    return changedLog(log, {
-      onAdvance: (wake) => {
-        const stop = log.onAdvance(wake)
-        stops.push(stop)
-        return stop
-      },
-      close: async () => end(),
+  constructor(machine: Machine, disk: Disk, options: BrokerOptions) {
+    let engine: DiskEngine | undefined
+    super(options, (clock) => {
+      engine = disk.open(clock)
+      return changedEngine(engine, { meta: watchedMeta(engine.meta, machine, () => this.#alive) })
     })
-  }
-
-  deleteLog(topicId: string, partition: number): Promise<void> {
-    return this.#disk.deleteLog(topicId, partition)
-  }
-
-  async close(): Promise<void> {
-    for (const end of this.#ends) end()
+    this.engine = engine as unknown as DiskEngine
   }
 
   crash(): void {
     this.#alive = false
-    for (const end of this.#ends) end()
+    this.engine.crash()
+  }
+}
+
+function watchedMeta(meta: Meta, machine: Machine, alive: () => boolean): Meta {
+  return {
+    get: (key) => meta.get(key),
+    scan: (prefix) => meta.scan(prefix),
+    put: (changes) => {
+      // As it would be read back: what is no plain JSON must not survive by accident.
+      const written = JSON.parse(JSON.stringify(changes)) as MetaChange[]
+      const put = (): Promise<void> => {
+        if (!alive()) return new Promise(() => {})
+        machine.puts.push(...written)
+        return meta.put(written)
+      }
+      try {
+        // Where nothing is to be waited for, it is put within the call: what is asked at once belongs together.
+        const before = machine.beforePut(written)
+        return before === undefined ? put() : before.then(put)
+      } catch (error) {
+        return Promise.reject(error)
+      }
+    },
   }
 }

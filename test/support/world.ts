@@ -5,11 +5,13 @@
 import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
 import type { Engine, PartitionLog } from '../../src/log/contract.ts'
+import type { Clock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import type { BrokerEvents, Logger } from '../../src/model/views.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
-import { engineOfSuite, withLogs } from './engines.ts'
+import { withLogs } from './engines.ts'
+import { engineOfSuite } from './suite.ts'
 
 export interface Logged {
   readonly level: keyof Logger
@@ -26,14 +28,14 @@ export class World {
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
   /** `engine`: that of the suite, if nothing is said. */
-  constructor(options: BrokerOptions = {}, engine?: Engine) {
+  constructor(options: BrokerOptions = {}, engine: Engine | ((clock: Clock) => Engine) = engineOfSuite) {
     const write =
       (level: keyof Logger) =>
       (details: object, message: string): void => {
         this.logged.push({ level, details, message })
       }
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-    const inner = engine ?? engineOfSuite(this.clock)
+    const inner = typeof engine === 'function' ? engine(this.clock) : engine
     const outer = withLogs(inner, async (spec) => {
       const log = await inner.openLog(spec)
       this.logs.set(`${spec.topic}/${spec.partition}`, log)
