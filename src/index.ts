@@ -122,6 +122,8 @@ export async function openBroker<Map extends object = TopicMap>(
 }
 
 function splitOptions(options: OpenOptions): { readonly files: FileOptions; readonly rest: BrokerOptions } {
+  // The broker refuses it.
+  if (typeof options !== 'object' || options === null) return { files: {}, rest: options }
   const entries = Object.entries(options)
   const isOfFiles = ([name]: [string, unknown]): boolean => (FILE_OPTIONS as readonly string[]).includes(name)
   return {

@@ -18,7 +18,6 @@ describe('openBroker', () => {
   })
 
   it('says so when there is no engine for a scheme, or no scheme', async () => {
-    expect(await codeOf(openBroker('file:./data'))).toBe('UNSUPPORTED')
     expect(await codeOf(openBroker('kafka://localhost:9092'))).toBe('UNSUPPORTED')
     expect(await codeOf(openBroker('./data'))).toBe('INVALID_ARGUMENT')
     expect(await codeOf(openBroker(7 as never))).toBe('INVALID_ARGUMENT')
