@@ -20,12 +20,15 @@ import type { RowDecoder } from './row-decoder.ts'
 
 /** What a row costs in memory beyond its bytes, about. */
 const ROW_OVERHEAD_BYTES = 64
+/** Batches are copied for their rows in pieces of this, at least one: that is what a value of bytes keeps alive. */
+const COPY_BYTES = 64 * 1024
 /** Rows that are made room for at once. */
 const MAX_FIRST_ROWS = 1024
 
 export type { Collected } from './batch-run.ts'
 
 const NO_ROWS = new Columns(0)
+const NOTHING = new Uint8Array(0)
 
 export interface ChunkOptions {
   /** Offset where it begins: that of its first batch, or lower where offsets are missing in front of it. */
@@ -44,6 +47,9 @@ export class Chunk extends CacheEntry {
   /** Batches that are rows by now, or poison. */
   #decoded = 0
   #rowBytes = 0
+  /** A copy of what is decoded next, for rows to keep views of, and where it begins. */
+  #copy: Uint8Array = NOTHING
+  #copyFrom = 0
   /** Of batches that cannot be decoded, by their index. */
   readonly #poison = new Map<number, PoisonValue>()
   /** Rows of this process whose value does not decode, ascending. */
@@ -149,6 +155,7 @@ export class Chunk extends CacheEntry {
     this.#columns = null
     this.#decoded = 0
     this.#rowBytes = 0
+    this.#copy = NOTHING
     this.#poison.clear()
     this.#bad = []
   }
@@ -268,7 +275,8 @@ export class Chunk extends CacheEntry {
     const { count } = columns
     const bad: number[] = []
     try {
-      const sizeBytes = this.#decoder.decode(bytes, positions[index] as number, columns, bad)
+      const at = this.#copied(index)
+      const sizeBytes = this.#decoder.decode(this.#copy, at, columns, bad)
       this.#rowBytes += sizeBytes + (columns.count - count) * ROW_OVERHEAD_BYTES
       if (inProcess && bad.length > 0) this.#noteBad(bad)
       return sizeBytes
@@ -279,6 +287,18 @@ export class Chunk extends CacheEntry {
       this.#batches.flag(index, POISON)
       return poison.bytes.length
     }
+  }
+
+  /** Where in the copy the batch is. */
+  #copied(index: number): number {
+    const { bytes, positions, usedBytes } = this.#batches
+    const from = positions[index] as number
+    const end = this.#batches.endOf(index)
+    if (this.#copyFrom > from || this.#copyFrom + this.#copy.length < end) {
+      this.#copyFrom = from
+      this.#copy = bytes.slice(from, Math.max(end, Math.min(from + COPY_BYTES, usedBytes)))
+    }
+    return from - this.#copyFrom
   }
 
   #newColumns(index: number): Columns {

@@ -1,21 +1,20 @@
 /**
- * Makes rows of a log's batches. Rows have memory of their own: a value of bytes is the reader's to change, and
- * what it changed must never reach the disk or somebody else.
+ * Makes rows of a log's batches. Rows may keep views of the bytes they are made of, and a value of bytes is the reader's
+ * to change: so those bytes must be nobody else's. What he changed must never reach the disk or another reader.
  *
  * Offsets of batches may have gaps (compaction, control batches), so a row says its offset where `base + row` is
  * not it: `Columns.offsets` comes to be with the first gap.
  */
 import type { Columns } from '../../model/batch.ts'
-import type { ValueCodec } from '../../model/value-codec.ts'
+import { defaultCodec, type ValueCodec } from '../../model/value-codec.ts'
 import { PoisonValue } from '../contract.ts'
-import type { CompressionPort } from '../format/compression.ts'
-import { decodeBatch } from '../format/record-batch.ts'
+import { type CompressionPort, MAX_DECOMPRESSED_BYTES } from '../format/compression.ts'
+import { HEADER_BYTES } from '../format/layout.ts'
+import { readHeader } from '../format/record-batch.ts'
+import { type BadValue, readRecords } from '../format/record-reader.ts'
 
 /** Leaves values as they are, for whom only offsets and times matter. */
-const untouched: ValueCodec = {
-  encode: (value) => ({ bytes: value as Uint8Array, contentType: null }),
-  decode: (bytes) => bytes,
-}
+const untouched: ValueCodec = { encode: defaultCodec.encode, decode: (bytes) => bytes }
 
 export class RowDecoder {
   readonly #codec: ValueCodec
@@ -33,7 +32,7 @@ export class RowDecoder {
    */
   decode(bytes: Uint8Array, at: number, into: Columns, bad: number[]): number {
     const before = into.count
-    const rows = decodeBatch(bytes, at, this.#codec, this.#compression, poison)
+    const rows = this.#read(bytes, at, this.#codec, poison)
     let sizeBytes = 0
     for (let row = 0; row < rows.count; row++) {
       const value = rows.values[row]
@@ -46,9 +45,18 @@ export class RowDecoder {
     return sizeBytes
   }
 
-  /** The rows of the batch at `at`, without anything made of their values; they are views of `bytes`. */
+  /** The rows of the batch at `at` for their offsets and times: values stay bytes. */
   skim(bytes: Uint8Array, at: number): Columns {
-    return decodeBatch(bytes, at, untouched, this.#compression)
+    return this.#read(bytes, at, untouched, poison)
+  }
+
+  #read(bytes: Uint8Array, at: number, codec: ValueCodec, badValue: BadValue): Columns {
+    const header = readHeader(bytes, at)
+    const packed = bytes.subarray(at + HEADER_BYTES, at + header.sizeBytes)
+    const { compression } = header
+    const records =
+      compression === 0 ? packed : this.#compression.decompress(compression, packed, MAX_DECOMPRESSED_BYTES)
+    return readRecords(records, header, codec, badValue)
   }
 }
 

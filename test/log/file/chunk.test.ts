@@ -90,12 +90,24 @@ describe('rows of a chunk', () => {
     expect(offsetsOf(read(chunk, 2998))).toEqual([2998, 2999, 3005])
   })
 
+  it('know their offsets behind a gap, however many follow', () => {
+    const chunk = chunkOf(0, batchAt(0, { deltas: 1 }))
+    for (let base = 5; base < 3005; base += 10) chunk.append(batchAt(base, { deltas: 10 }))
+    const slice = read(chunk, 0, { max: 10_000, bytes: ALL })
+    const expected = [0, ...Array.from({ length: 3000 }, (_, i) => 5 + i)]
+    expect(offsetsOf(slice)).toEqual(expected)
+    expect(valuesOf(slice)).toEqual(expected)
+    expect(offsetsOf(read(chunk, 2999))).toEqual([2999, 3000, 3001, 3002, 3003, 3004])
+  })
+
   it('keep nothing of the bytes of the chunk, so that a reader may change his value', () => {
     const batch = batchAt(0, { deltas: 1, value: () => new Uint8Array([1, 2, 3]) })
     const chunk = chunkOf(0, batch)
     const [value] = valuesOf(read(chunk, 0)) as [Uint8Array]
     value.fill(9)
     expect([...chunk.collect(0, 1, ALL).bytes]).toEqual([...batch])
+    chunk.dropRows()
+    expect(valuesOf(read(chunk, 0))).toEqual([new Uint8Array([1, 2, 3])])
   })
 
   it('are foreign unless they were published in this process', () => {
