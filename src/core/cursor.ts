@@ -44,6 +44,8 @@ export class Cursor {
   members: readonly Member[] = []
   /** The one member its records go to; null where several share, or nobody is there. */
   only: Member | null = null
+  /** Whether that member takes its records one by one, and all there is to a delivery is to call the handler. */
+  isPlain: boolean = false
   /** Whether the current run of drops was logged. */
   dropLogged: boolean = false
   /** Below it, what is not in flight was dropped. */
@@ -128,6 +130,14 @@ export class Cursor {
     ;(record.member as Member).counters.acked++
     this.#leave(record, offset)
     if (this.#heir !== undefined && this.inFlight === 0) this.#handOver()
+  }
+
+  /** `ackNow` of a cursor that is plain, for the one record in hand: nothing can have waited for it. */
+  ackAlone(record: DeliveryRecord, offset: number): void {
+    record.state = SETTLED
+    this.inFlight--
+    ;(record.member as Member).counters.acked++
+    this.window.leave(offset)
   }
 
   /** The oldest of its key is settled: the next one may go. */
@@ -262,6 +272,7 @@ export class Cursor {
       : this.members.length === 1
         ? (this.members[0] as Member)
         : null
+    this.isPlain = this.byPartition && this.policy === null && this.only?.isPlain === true
     this.stamp++
   }
 

@@ -32,7 +32,8 @@ export abstract class Due {
   abstract fire(): void
 }
 
-class DueCallback extends Due {
+/** For whoever is no due thing himself. */
+export class DueCallback extends Due {
   readonly #callback: () => void
 
   constructor(callback: () => void) {

@@ -10,29 +10,17 @@ import { MutableCounters } from './counters.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { Deque } from './deque.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { Due } from './due-queue.ts'
+import { DueCallback } from './due-queue.ts'
 import type { Pump } from './pump.ts'
 import type { Reader } from './reader.ts'
 import type { MemberSettings } from './settings.ts'
 import { NOT_SAMPLED, Slot } from './slot.ts'
+import { follow, isThenable } from './thenable.ts'
 
 /** Handlers measured: one in this many calls. A power of two. */
 const SAMPLE_EVERY = 64
 /** Stands for "as many as you like"; a small integer, so that the field stays one. */
 const UNLIMITED = 0x3fff_ffff
-
-class ExpiryDue extends Due {
-  readonly member: Member
-
-  constructor(member: Member) {
-    super()
-    this.member = member
-  }
-
-  override fire(): void {
-    this.member.expireDue()
-  }
-}
 
 export class Member {
   readonly reader: Reader
@@ -54,6 +42,8 @@ export class Member {
   /** Cursors it owns that wait for it to have room. */
   readonly parked: Deque<Pump> = new Deque()
   closed: boolean = false
+  /** Whether all there is to a delivery is to call the handler, and returning nothing acks it. */
+  readonly isPlain: boolean
   readonly #countsCredit: boolean
   readonly #autoAck: boolean
   /** Whether returning nothing is an ack, plain and simple. */
@@ -63,7 +53,7 @@ export class Member {
   #head: Slot | null = null
   #tail: Slot | null = null
   readonly #pool: Slot[] = []
-  readonly #expiry: ExpiryDue
+  readonly #expiry = new DueCallback(() => this.expireDue())
   #whenIdle: (() => void)[] = []
   /** Places held by handlers that ended their own subscription. */
   #spared = 0
@@ -83,11 +73,11 @@ export class Member {
     this.#countsCredit = settings.manualCredit
     this.#autoAck = settings.ack === 'auto'
     this.#acksPlainly = this.#autoAck && !reader.atMostOnce
+    this.isPlain = this.#acksPlainly && !this.#countsCredit && settings.batch === undefined
     this.#clock = reader.ctx.clock
     this.#dispatcher = reader.ctx.dispatcher
     this.limit = settings.concurrency
     this.credit = settings.manualCredit ? 0 : UNLIMITED
-    this.#expiry = new ExpiryDue(this)
   }
 
   get free(): boolean {
@@ -117,22 +107,57 @@ export class Member {
     // Called without a receiver: the handler is the user's and gets the record, not us.
     const { handler } = this
     let result: unknown
-    let pending: boolean
     try {
       result = handler(record as never)
-      if (result === undefined && record.state === IN_FLIGHT && this.#acksPlainly) {
-        if (sampledAt >= 0) this.sample(sampledAt)
-        this.busy--
-        return true
-      }
-      pending = isThenable(result)
     } catch (error) {
       this.#threw(record, error, sampledAt)
       return false
     }
+    if (result === undefined && record.state === IN_FLIGHT && this.#acksPlainly) {
+      if (sampledAt >= 0) this.sample(sampledAt)
+      this.busy--
+      return true
+    }
+    this.#took(record, result, sampledAt)
+    return false
+  }
+
+  /**
+   * `invoke` for a plain member and a record that nobody had before. What is left of it is little, and stays so: all
+   * of it is to be inlined in the pump's loop, and room for that is short.
+   */
+  take(record: DeliveryRecord): boolean {
+    const { counters, handler } = this
+    if (((counters.delivered + 1) & (SAMPLE_EVERY - 1)) === 0) return this.invoke(record)
+    counters.delivered++
+    this.busy++
+    record.state = IN_FLIGHT
+    record.member = this
+    let result: unknown
+    try {
+      result = handler(record as never)
+    } catch (error) {
+      this.#threw(record, error, NOT_SAMPLED)
+      return false
+    }
+    if (result === undefined && record.state === IN_FLIGHT) {
+      this.busy--
+      return true
+    }
+    this.#took(record, result, NOT_SAMPLED)
+    return false
+  }
+
+  #took(record: DeliveryRecord, result: unknown, sampledAt: number): void {
+    let pending: boolean
+    try {
+      pending = isThenable(result)
+    } catch (error) {
+      this.#threw(record, error, sampledAt)
+      return
+    }
     if (pending) this.#await(record, result as PromiseLike<unknown>, sampledAt)
     else this.#answered(record, result, sampledAt)
-    return false
   }
 
   #threw(record: DeliveryRecord, error: unknown, sampledAt: number): void {
@@ -465,28 +490,5 @@ export class Member {
     else slot.next.previous = slot.previous
     slot.previous = null
     slot.next = null
-  }
-}
-
-/** Written for what handlers answer most: undefined, then promises. */
-function isThenable(result: unknown): boolean {
-  return (
-    typeof result === 'object' && result !== null && typeof (result as { then?: unknown }).then === 'function'
-  )
-}
-
-const nativeThen = Promise.prototype.then
-
-/**
- * The `then` of promises calls back once. Any other may do so twice, at once, or throw, and is adopted by a
- * promise of ours; what only looks like a promise has failed.
- */
-function follow(result: PromiseLike<unknown>, slot: Slot): void {
-  try {
-    const native = result.then === nativeThen
-    const promise = native ? result : new Promise<unknown>((resolve) => resolve(result))
-    void nativeThen.call(promise, slot.onResolved, slot.onRejected)
-  } catch (error) {
-    slot.finish(true, error)
   }
 }

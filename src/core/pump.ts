@@ -20,6 +20,7 @@ import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
+import { runPlainly } from './plain-run.ts'
 import { isConsumed, isHeldByKey, isScreened, needsLook, recordOf } from './row.ts'
 
 const RUNNING = 0
@@ -284,12 +285,24 @@ export class Pump {
     if (only?.settings.batch !== undefined) return only.free ? this.#giveBatch(only) : PARKED
     const { columns, row, count, next } = slice
     const end = row + count
-    return only === null
-      ? this.#handShared(columns, row, end, next)
+    if (only === null) return this.#handShared(columns, row, end, next)
+    return cursor.isPlain && !needsLook(cursor, columns)
+      ? this.#handPlainly(only, columns, row, end, next)
       : this.#handTo(only, columns, row, end, next)
   }
 
-  /** The common case: one member takes them all. */
+  /** Most readers. */
+  #handPlainly(member: Member, columns: Columns, first: number, end: number, next: number): number {
+    const cursor = this.#cursor
+    const { stamp } = cursor
+    const handed = runPlainly(cursor, member, columns, first, end)
+    this.#handed += handed
+    if (handed === 0) return PARKED
+    const all = handed === end - first && cursor.stamp === stamp && cursor.window.unsettled === 0
+    return all ? this.#passed(next) : RUNNING
+  }
+
+  /** One member takes them all. */
   #handTo(member: Member, columns: Columns, first: number, end: number, next: number): number {
     const cursor = this.#cursor
     const { window, log, stamp, byPartition, byKey } = cursor
