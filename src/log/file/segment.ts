@@ -87,7 +87,7 @@ export class Segment implements StoredSegment {
   readonly path: string
   readonly #place: SegmentPlace
   readonly #indexFile: IndexFile
-  /** Of what this process wrote, and of all when `#unindexed` is null. */
+  /** Of what this process wrote, which can be read by that alone, and of all when `#unindexed` is null. */
   #index = new SegmentIndex()
   #unindexed: Extract | null = null
   #loading: Promise<void> | null = null
@@ -211,7 +211,8 @@ export class Segment implements StoredSegment {
    * the index, so that nothing says which offset it has
    */
   async read(offset: number, maxBytes: number): Promise<SegmentRead> {
-    const index = await this.index()
+    const index =
+      offset >= (this.#index.offsets[0] ?? Number.POSITIVE_INFINITY) ? this.#index : await this.index()
     const { sizeBytes, next } = this
     const first = index.at(offset)
     const from = index.positions[first] as number

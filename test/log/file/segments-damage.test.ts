@@ -191,6 +191,8 @@ describe('damage', () => {
     await segments.sync()
     expect(segments.list.map(({ base }) => base)).toEqual([0, 8, 16, 24])
     expect(await codeOf(segments.read(16))).toBe('CORRUPT_LOG')
+    expect(await codeOf(segments.seekTime(T0 + 9))).toBe('CORRUPT_LOG')
+    expect(await readAll(segments, 20)).toEqual(more.map(hex))
     expect(await readAll(segments, 24)).toEqual(more.slice(2).map(hex))
     expect((await verify(fs, segments.stored())).map(({ file }) => file)).toEqual([logPath(16)])
   })
@@ -220,6 +222,19 @@ describe('damage', () => {
     // An epoch that is too low is noticed where it rises again.
     expect([2 * size, 3 * size]).toContain(positionIn(first))
     expect((await verify(fs, stored)).map(({ position }) => position)).toEqual([positionIn(first)])
+  })
+})
+
+describe('what a process wrote itself', () => {
+  it('is read without a look at what was there before', async () => {
+    const { fs, stored } = await written()
+    const segments = await openSegments(fs, stored)
+    const more = [10, 11].map((i) => batchAt(i * 2, { deltas: 2, epoch: 5, value: () => 'value' }))
+    await append(segments, ...more)
+    const began = fs.operations
+    expect(await readAll(segments, 21)).toEqual(more.map(hex))
+    expect(fs.operations).toBe(began + 1)
+    expect(await readAll(segments, 0)).toEqual([...list, ...more].map(hex))
   })
 })
 
