@@ -8,16 +8,15 @@
  * A torn tail (a group that was being written) is copied aside and left out: nobody was told that it is in. Damage
  * before that is corruption, and refused, unless `salvage` says that what is left is better than nothing.
  */
-import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import { PartitionState } from '../state.ts'
-import { type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
-import { type LogId, seeded } from './group.ts'
-import { type Group, type JournalTail, readJournal } from './journal-reader.ts'
+import type { LogId } from './group.ts'
+import type { Group, JournalTail } from './journal-reader.ts'
 import { applyChanges } from './meta.ts'
+import { type Aside, type CreatedLog, type KeptLog, keyOf, planRecovery } from './recovery-plan.ts'
 import { Replay } from './replay.ts'
 import { Segments } from './segments.ts'
 
@@ -55,40 +54,28 @@ export interface Recovered {
   readonly findings: readonly string[]
 }
 
-function nothingYet(): Checkpoint {
-  const [seed] = crypto.getRandomValues(new Uint32Array(1))
-  const empty = { logs: [], deleting: [], meta: [] }
-  return { format: 1, sequence: 0, clean: true, durability: 'fsync', seed: seed as number, ...empty }
-}
-
-export function keyOf({ topicId, partition }: LogId): string {
-  return `${topicId}/${partition}`
-}
-
 /** @throws OdradekError CORRUPT_LOG, STORAGE_ERROR, STORAGE_FULL */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
-  const { fs, crc32c } = options
-  const stored = await readCheckpoint(fs, crc32c)
-  if (stored === undefined && (await fs.list('logs')).length > 0) {
-    throw new OdradekError(
-      'CORRUPT_LOG',
-      'the data directory has logs, but its file "checkpoint" is missing; restore it from a copy',
+  const plan = await planRecovery(options.fs, options.crc32c)
+  const refused = plan.refusals.find(({ salvageable }) => !(salvageable && options.salvage))
+  if (refused !== undefined) throw refused.error
+  const { checkpoint, journal, deleted, newEpochs } = plan
+  const findings: string[] = []
+  if (plan.aside !== null) {
+    await putAside(options.fs, plan.aside)
+    findings.push(leftOut(journal.tail, plan.aside))
+  }
+  const logs = new Map<string, RecoveredLog>()
+  for (const log of plan.kept) logs.set(keyOf(log.stored), await restored(options, log))
+  for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
+  const meta = new Map(checkpoint.meta)
+  await replay(journal.groups, logs, meta)
+  if (newEpochs !== null) startEpochs(logs)
+  if (newEpochs === 'unclean' && logs.size > 0) {
+    findings.push(
+      'the process ended without a close under durability "os": the newest records may be missing',
     )
   }
-  const checkpoint = stored ?? nothingYet()
-  const journal = await readJournal(fs, checkpoint.sequence, seeded(crc32c, checkpoint.seed))
-  const findings: string[] = []
-  await settleTail(options, journal.tail, findings)
-  const { deleted, starts } = lookAhead(journal.groups, checkpoint.deleting)
-  const gone = new Set(deleted.map(keyOf))
-  const logs = new Map<string, RecoveredLog>()
-  for (const log of checkpoint.logs) {
-    if (!gone.has(keyOf(log))) logs.set(keyOf(log), await restored(options, log, starts.get(keyOf(log))))
-  }
-  const meta = new Map(checkpoint.meta)
-  await replay(options, journal.groups, logs, meta, gone)
-  const lost = journal.tail.kind === 'corrupt'
-  if (lost || (checkpoint.durability === 'os' && !checkpoint.clean)) startEpochs(logs, findings, lost)
   return {
     logs,
     meta,
@@ -99,61 +86,40 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
 }
 
-/** What has to be known of the groups before segments are looked at: files may be gone for a reason. */
-function lookAhead(
-  groups: Iterable<Group>,
-  deleting: readonly LogId[],
-): { readonly deleted: readonly LogId[]; readonly starts: ReadonlyMap<string, number> } {
-  const deleted = [...deleting]
-  const starts = new Map<string, number>()
-  for (const { entries } of groups) {
-    for (const entry of entries) {
-      if (entry.kind === 'delete') deleted.push(entry.log)
-      if (entry.kind === 'start') starts.set(keyOf(entry.log), entry.offset)
-    }
-  }
-  return { deleted, starts }
-}
-
 async function restored(
   options: RecoveryOptions,
-  stored: StoredLog,
-  neededFrom = stored.start,
+  { stored, segments: plan }: KeptLog,
 ): Promise<RecoveredLog> {
   const { topicId, partition, topic, start, end, epoch, stamped } = stored
   const id = { topicId, partition }
-  const segments = await Segments.restore({ ...options, log: id, start, neededFrom }, stored.segments)
+  const segments = await Segments.restore({ ...options, log: id, start }, stored.segments, plan)
   return { id, topic, segments, state: PartitionState.fromJSON(stored.state), start, end, epoch, stamped }
 }
 
-async function created(options: RecoveryOptions, id: LogId): Promise<RecoveredLog> {
-  const segments = await Segments.restore({ ...options, log: id, start: 0 }, [])
+async function created(options: RecoveryOptions, { id, segments: plan }: CreatedLog): Promise<RecoveredLog> {
+  const segments = await Segments.restore({ ...options, log: id, start: 0 }, [], plan)
   const state = new PartitionState()
   state.epochStarted(0, 0)
   return { id, topic: '', segments, state, start: 0, end: 0, epoch: 0, stamped: 0 }
 }
 
+/** Entries of logs that are gone are passed by. */
 async function replay(
-  options: RecoveryOptions,
   groups: Iterable<Group>,
-  logs: Map<string, RecoveredLog>,
+  logs: ReadonlyMap<string, RecoveredLog>,
   meta: Map<string, unknown>,
-  gone: ReadonlySet<string>,
 ): Promise<void> {
   const replays = new Map<string, Replay>()
   const scan = new BatchScan()
   for (const { entries } of groups) {
     for (const entry of entries) {
       if (entry.kind === 'meta') applyChanges(meta, entry.changes)
-      if (entry.kind === 'meta' || entry.kind === 'delete' || gone.has(keyOf(entry.log))) continue
+      if (entry.kind === 'meta' || entry.kind === 'delete') continue
       const key = keyOf(entry.log)
-      let of = replays.get(key)
-      if (of === undefined) {
-        const log = logs.get(key) ?? (await created(options, entry.log))
-        logs.set(key, log)
-        of = new Replay(log, scan)
-        replays.set(key, of)
-      }
+      const log = logs.get(key)
+      if (log === undefined) continue
+      const of = replays.get(key) ?? new Replay(log, scan)
+      replays.set(key, of)
       if (entry.kind === 'start') of.start(entry.offset)
       else await of.batch(entry.bytes)
     }
@@ -161,28 +127,14 @@ async function replay(
   for (const each of replays.values()) await each.finish()
 }
 
-/** Refuses corruption, and puts aside what is left out. */
-async function settleTail(options: RecoveryOptions, tail: JournalTail, findings: string[]): Promise<void> {
-  if (tail.kind === 'clean') return
-  const { file, position } = tail
-  if (tail.kind === 'corrupt' && !options.salvage) {
-    throw new OdradekError(
-      'CORRUPT_LOG',
-      `${file} is damaged at byte ${position} (${tail.why}), and later groups show that it was whole before; ` +
-        'restore it from a copy, or open with `salvage: true` to go on with what is before it',
-    )
-  }
-  const copy = await putAside(options.fs, file, position)
-  findings.push(
-    tail.kind === 'torn'
-      ? `a group was being written to ${file} at byte ${position} when the process ended; it was left out, and is in ${copy}`
-      : `${file} is damaged at byte ${position} (${tail.why}); what follows was left out, and is in ${copy}`,
-  )
+function leftOut(tail: JournalTail, { file, position, copy }: Aside): string {
+  return tail.kind === 'corrupt'
+    ? `${file} is damaged at byte ${position} (${tail.why}); what follows was left out, and is in ${copy}`
+    : `a group was being written to ${file} at byte ${position} when the process ended; it was left out, and is in ${copy}`
 }
 
-async function putAside(fs: FileSystem, path: string, position: number): Promise<string> {
+async function putAside(fs: FileSystem, { file: path, position, copy }: Aside): Promise<void> {
   await fs.makeDirectory('torn')
-  const copy = `torn/${path.replaceAll('/', '-')}-${position}`
   await fs.remove(copy)
   const from = await fs.open(path, 'read')
   try {
@@ -198,18 +150,11 @@ async function putAside(fs: FileSystem, path: string, position: number): Promise
     await from.close()
   }
   await fs.syncDirectory('torn')
-  return copy
 }
 
-/** What was lost cannot be told from what never was: whoever saw more than is here now must be able to notice. */
-function startEpochs(logs: ReadonlyMap<string, RecoveredLog>, findings: string[], lost: boolean): void {
+function startEpochs(logs: ReadonlyMap<string, RecoveredLog>): void {
   for (const log of logs.values()) {
     log.epoch++
     log.state.epochStarted(log.epoch, log.end)
-  }
-  if (!lost && logs.size > 0) {
-    findings.push(
-      'the process ended without a close under durability "os": the newest records may be missing',
-    )
   }
 }

@@ -2,12 +2,13 @@
 import { encodeName } from './fs.ts'
 import type { LogId } from './group.ts'
 
+export const LOGS_DIRECTORY = 'logs'
 /** Enough for every offset. */
 const DIGITS = 20
 const NAME = /^(\d{20})\.(?:log|index)$/
 
 export function directoryOf({ topicId, partition }: LogId): string {
-  return `logs/${encodeName(topicId)}-${partition}`
+  return `${LOGS_DIRECTORY}/${encodeName(topicId)}-${partition}`
 }
 
 /** Of the segment whose first offset is `base`. */

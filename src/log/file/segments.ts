@@ -14,11 +14,10 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import type { StoredSegment } from './checkpoint.ts'
 import type { FilePool } from './file-pool.ts'
-import { type FileSystem, parentOf } from './fs.ts'
-import type { LogId } from './group.ts'
+import { parentOf } from './fs.ts'
 import { Growth, Segment, type SegmentPlace, type SegmentRead } from './segment.ts'
-import { damaged } from './segment-chain.ts'
-import { baseOf, directoryOf, segmentPath } from './segment-paths.ts'
+import { directoryOf } from './segment-paths.ts'
+import { planSegments, type SegmentPlan, type SegmentPlanOptions } from './segment-plan.ts'
 
 const KiB = 1024
 /** What is read ahead if nothing is said. */
@@ -26,15 +25,9 @@ const READ_BYTES = 256 * KiB
 /** Indexes of sealed segments that are kept in memory. */
 const MAX_INDEXES = 4
 
-export interface SegmentsOptions {
-  readonly fs: FileSystem
+export interface SegmentsOptions extends SegmentPlanOptions {
   readonly pool: FilePool
   readonly crc32c: Crc32c
-  readonly log: LogId
-  /** Where the log begins, as its segments are told of: the offset that comes next where there are none. */
-  readonly start: number
-  /** Where it begins by what the journal says since: segments below may be gone. Default: `start`. */
-  readonly neededFrom?: number
   /** What a segment holds at most, unless a single batch is larger. */
   readonly segmentBytes: number
   /** A segment ends when its first batch is older than a new one by this. Default: never. */
@@ -71,29 +64,16 @@ export class Segments {
    * other files are removed. Those below `start` may be missing. Sealed ones are looked at when they are read.
    * @throws OdradekError CORRUPT_LOG where one is missing above it, or the active one is too short
    */
-  static async restore(options: SegmentsOptions, stored: readonly StoredSegment[]): Promise<Segments> {
+  static async restore(
+    options: SegmentsOptions,
+    stored: readonly StoredSegment[],
+    plan?: SegmentPlan,
+  ): Promise<Segments> {
     const place = placeOf(options)
-    const { fs, directory } = place
-    const { start, neededFrom = start } = options
-    const names = await fs.list(directory)
-    const there = new Set(names.filter((name) => name.endsWith('.log')).map(baseOf))
-    const list: Segment[] = []
-    let next = stored[0]?.base ?? start
-    for (const each of stored) {
-      if (each.base !== next) throw missing(directory, next)
-      next = each.next
-      if (each.sizeBytes === 0) continue
-      if (there.has(each.base)) list.push(new Segment(place, each.base, each))
-      else if (next > neededFrom) throw missing(directory, each.base)
-      else list.length = 0
-    }
-    for (const name of names) {
-      const base = baseOf(name)
-      if (base !== undefined && list.every((each) => each.base !== base))
-        await fs.remove(`${directory}/${name}`)
-    }
-    const active = list.at(-1)
-    if (active !== undefined && !active.sealed) await active.cut()
+    const { kept, next, remove, cut } = plan ?? (await planSegments(options, stored))
+    for (const path of remove) await place.fs.remove(path)
+    const list = kept.map((each) => new Segment(place, each.base, each))
+    if (cut !== null) await list.at(-1)?.cut()
     return new Segments(options, place, list, next)
   }
 
@@ -295,8 +275,4 @@ export class Segments {
 
 function placeOf({ fs, pool, crc32c, log }: SegmentsOptions): SegmentPlace {
   return { fs, pool, crc32c, directory: directoryOf(log) }
-}
-
-function missing(directory: string, base: number): OdradekError {
-  return damaged(segmentPath(directory, base), { position: 0, what: 'it is missing' })
 }

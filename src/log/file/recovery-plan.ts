@@ -1,0 +1,148 @@
+/**
+ * What opening a data directory will do, decided before any of it is done: recovery carries it out, `odradek inspect` shows
+ * it. Reads the checkpoint, the journal, and names and sizes of segments; changes nothing.
+ *
+ *   checkpoint ─► groups of the journal ─► files of each log ─► refusals, or what stays, is cut, removed and replayed
+ */
+import { OdradekError } from '../../model/errors.ts'
+import type { Crc32c } from '../format/crc32c.ts'
+import { type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
+import type { FileSystem } from './fs.ts'
+import { type LogId, seeded } from './group.ts'
+import { JOURNAL_DIRECTORY } from './journal.ts'
+import { type Group, type JournalContent, type JournalTail, readJournal } from './journal-reader.ts'
+import { LOGS_DIRECTORY } from './segment-paths.ts'
+import { planSegments, type SegmentPlan } from './segment-plan.ts'
+
+export interface RecoveryPlan {
+  readonly checkpoint: Checkpoint
+  readonly journal: JournalContent
+  /** What keeps the directory from being opened, in the order in which it is told. */
+  readonly refusals: readonly Refused[]
+  /** The part of the journal that is left out, and where it is copied to first. */
+  readonly aside: Aside | null
+  /** Those of the checkpoint that are not deleted. */
+  readonly kept: readonly KeptLog[]
+  /** First told of by the journal, in its order: where each of them has files, they are removed. */
+  readonly created: readonly CreatedLog[]
+  /** Deleted, with files that may still be there. */
+  readonly deleted: readonly LogId[]
+  /** Why every log begins a new leader epoch: damage was left out, or records may be missing. */
+  readonly newEpochs: 'damage' | 'unclean' | null
+}
+
+export interface Refused {
+  readonly error: OdradekError
+  /** With `salvage` the directory is opened all the same. */
+  readonly salvageable: boolean
+}
+
+export interface Aside {
+  readonly file: string
+  readonly position: number
+  readonly copy: string
+}
+
+export interface KeptLog {
+  readonly stored: StoredLog
+  /** Undefined where that is why opening is refused. */
+  readonly segments: SegmentPlan | undefined
+}
+
+export interface CreatedLog {
+  readonly id: LogId
+  readonly segments: SegmentPlan
+}
+
+export function keyOf({ topicId, partition }: LogId): string {
+  return `${topicId}/${partition}`
+}
+
+/** @throws OdradekError CORRUPT_LOG where there is no telling what the directory holds, UNSUPPORTED, STORAGE_ERROR */
+export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<RecoveryPlan> {
+  const checkpoint = await checkpointOf(fs, crc32c)
+  const journal = await readJournal(fs, checkpoint.sequence, seeded(crc32c, checkpoint.seed))
+  const { tail } = journal
+  const { deleted, starts, logs } = lookAhead(journal.groups, checkpoint.deleting)
+  const gone = new Set(deleted.map(keyOf))
+  const refusals: Refused[] = []
+  if (tail.kind === 'corrupt') refusals.push({ error: corruptJournal(tail), salvageable: true })
+  const kept: KeptLog[] = []
+  for (const stored of checkpoint.logs) {
+    const key = keyOf(stored)
+    logs.delete(key)
+    if (gone.has(key)) continue
+    try {
+      const options = { fs, log: stored, start: stored.start, neededFrom: starts.get(key) ?? stored.start }
+      kept.push({ stored, segments: await planSegments(options, stored.segments) })
+    } catch (error) {
+      if (!(error instanceof OdradekError)) throw error
+      refusals.push({ error, salvageable: false })
+      kept.push({ stored, segments: undefined })
+    }
+  }
+  const created: CreatedLog[] = []
+  for (const [key, id] of logs) {
+    if (!gone.has(key)) created.push({ id, segments: await planSegments({ fs, log: id, start: 0 }, []) })
+  }
+  return {
+    checkpoint,
+    journal,
+    refusals,
+    aside: tail.kind === 'clean' ? null : asideOf(tail),
+    kept,
+    created,
+    deleted,
+    newEpochs: newEpochs(checkpoint, tail),
+  }
+}
+
+async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint> {
+  const stored = await readCheckpoint(fs, crc32c)
+  if (stored !== undefined) return stored
+  // It is there before all else, so that nothing is taken for torn whose CRCs only start elsewhere.
+  for (const directory of [JOURNAL_DIRECTORY, LOGS_DIRECTORY]) {
+    if ((await fs.list(directory)).length === 0) continue
+    throw new OdradekError(
+      'CORRUPT_LOG',
+      `the data directory has a directory "${directory}", but its file "checkpoint" is missing; restore it from a copy`,
+    )
+  }
+  const [seed] = crypto.getRandomValues(new Uint32Array(1))
+  const empty = { logs: [], deleting: [], meta: [] }
+  return { format: 1, sequence: 0, clean: true, durability: 'fsync', seed: seed as number, ...empty }
+}
+
+/** What has to be known of the groups before segments are looked at: files may be gone for a reason. */
+function lookAhead(groups: Iterable<Group>, deleting: readonly LogId[]) {
+  const deleted = [...deleting]
+  const starts = new Map<string, number>()
+  const logs = new Map<string, LogId>()
+  for (const { entries } of groups) {
+    for (const entry of entries) {
+      if (entry.kind === 'meta') continue
+      if (entry.kind === 'delete') deleted.push(entry.log)
+      else logs.set(keyOf(entry.log), entry.log)
+      if (entry.kind === 'start') starts.set(keyOf(entry.log), entry.offset)
+    }
+  }
+  return { deleted, starts, logs }
+}
+
+function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt' }): OdradekError {
+  return new OdradekError(
+    'CORRUPT_LOG',
+    `${file} is damaged at byte ${position} (${why}), and later groups show that it was whole before; ` +
+      'restore it from a copy, or open with `salvage: true` to go on with what is before it',
+  )
+}
+
+function asideOf({ file, position }: { readonly file: string; readonly position: number }): Aside {
+  return { file, position, copy: `torn/${file.replaceAll('/', '-')}-${position}` }
+}
+
+/** What was lost cannot be told from what never was: whoever saw more than is here now must be able to notice. */
+function newEpochs({ durability, clean }: Checkpoint, tail: JournalTail): RecoveryPlan['newEpochs'] {
+  if (tail.kind === 'corrupt') return 'damage'
+  return durability === 'os' && !clean ? 'unclean' : null
+}

@@ -1,0 +1,88 @@
+/**
+ * What opening does to the files of a log, decided before any of it is done: by recovery, which does it, and by whoever
+ * wants to know without changing anything. What a checkpoint tells of stays, all else is nobody's (segments.ts).
+ *
+ *   told of    │ sealed │ sealed │ active ▸ │
+ *   there      │ gone   │ sealed │ active ▸   more │ a later one │
+ *                ▲ only below where the log begins └ cut ┘ └ removed ┘
+ */
+import type { OdradekError } from '../../model/errors.ts'
+import type { StoredSegment } from './checkpoint.ts'
+import type { FileSystem } from './fs.ts'
+import type { LogId } from './group.ts'
+import { damaged } from './segment-chain.ts'
+import { baseOf, directoryOf, segmentPath } from './segment-paths.ts'
+
+export interface SegmentPlanOptions {
+  readonly fs: FileSystem
+  readonly log: LogId
+  /** Where the log begins, as its segments are told of: the offset that comes next where there are none. */
+  readonly start: number
+  /** Where it begins by what the journal says since: segments below may be gone. Default: `start`. */
+  readonly neededFrom?: number
+}
+
+export interface SegmentPlan {
+  /** In the order of their offsets. */
+  readonly kept: readonly StoredSegment[]
+  /** Offset after the last one. */
+  readonly next: number
+  /** Paths of files to be removed. */
+  readonly remove: readonly string[]
+  /** The active segment, where its file is longer than what is known of it. */
+  readonly cut: Cut | null
+}
+
+export interface Cut {
+  readonly file: string
+  readonly fromBytes: number
+  readonly toBytes: number
+}
+
+/** @throws OdradekError CORRUPT_LOG where a segment is missing, or the active one is too short */
+export async function planSegments(
+  options: SegmentPlanOptions,
+  stored: readonly StoredSegment[],
+): Promise<SegmentPlan> {
+  const { fs, log, start, neededFrom = start } = options
+  const directory = directoryOf(log)
+  const names = await fs.list(directory)
+  const there = new Set(names.filter((name) => name.endsWith('.log')).map(baseOf))
+  let kept: StoredSegment[] = []
+  let next = stored[0]?.base ?? start
+  for (const each of stored) {
+    if (each.base !== next) throw missing(directory, next)
+    next = each.next
+    if (each.sizeBytes === 0) continue
+    if (there.has(each.base)) kept.push(each)
+    else if (next > neededFrom) throw missing(directory, each.base)
+    else kept = []
+  }
+  const known = new Set<number | undefined>(kept.map(({ base }) => base)).add(undefined)
+  const remove = names.filter((name) => !known.has(baseOf(name))).map((name) => `${directory}/${name}`)
+  return { kept, next, remove, cut: await cutOf(fs, directory, kept.at(-1)) }
+}
+
+async function cutOf(
+  fs: FileSystem,
+  directory: string,
+  last: StoredSegment | undefined,
+): Promise<Cut | null> {
+  if (last === undefined || last.sealed) return null
+  const path = segmentPath(directory, last.base)
+  const file = await fs.open(path, 'read')
+  try {
+    const fromBytes = await file.size()
+    const toBytes = last.sizeBytes
+    if (fromBytes < toBytes) {
+      throw damaged(path, { position: fromBytes, what: `it ends here, and not at ${toBytes}` })
+    }
+    return fromBytes === toBytes ? null : { file: path, fromBytes, toBytes }
+  } finally {
+    await file.close()
+  }
+}
+
+function missing(directory: string, base: number): OdradekError {
+  return damaged(segmentPath(directory, base), { position: 0, what: 'it is missing' })
+}
