@@ -313,6 +313,8 @@ export class Topic {
   appendPart({ partition, batch, drafts }: Part, exempt: Reader | null): Published[] {
     const appended = partition.append(batch, exempt)
     if (typeof appended === 'string') throw refusedError(partition, appended)
+    // At once: who waits for it comes to that later, and there must be no moment of idleness in between.
+    if (appended.last >= partition.log.marks.high) partition.flushes.begin(true)
     return drafts.map((draft, i) => this.#accept(draft, partition.index, appended.base + i))
   }
 

@@ -283,6 +283,7 @@ export interface Engine {
   openLog(spec: LogSpec): Promise<PartitionLog>
   /** Closes and removes the log of a deleted topic. */
   deleteLog(topicId: string, partition: number): Promise<void>
+  /** What was asked for before is done, and durable; what comes later rejects with CLOSED. */
   close(): Promise<void>
 }
 

@@ -66,6 +66,7 @@ describe('one stuck reader next to 99 fast ones', () => {
       { topic: 't', partition: 0, reader: 'stuck', reason: 'publishers-waiting' },
     ])
     for (const value of upTo(50)) await other.publish(value)
+    await world.settle()
     expect(otherSeen).toEqual(upTo(50))
     for (let i = 0; i < RECORDS + 20; i++) {
       held.at(-1)?.ack()

@@ -122,8 +122,10 @@ export class ByteEngine implements Engine {
     return 'NO_ROOM'
   }
 
+  /** What was asked for before is done. */
   async close(): Promise<void> {
-    this.#alive = false
+    this.commit()
+    this.#failure ??= new OdradekError('CLOSED', 'the engine is closed')
     for (const log of this.#logs.values()) log.leave()
   }
 
