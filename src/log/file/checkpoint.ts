@@ -16,6 +16,7 @@ import { OdradekError } from '../../model/errors.ts'
 import { MiB } from '../../model/limits.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { StateSnapshot } from '../state.ts'
+import { DamagedFile } from './damage.ts'
 import { type DataFile, type FileSystem, isMissing } from './fs.ts'
 import type { LogId } from './group.ts'
 
@@ -193,5 +194,6 @@ function isCheckpoint(content: unknown): content is Checkpoint {
 }
 
 function broken(position: number, why: string, cause?: unknown): OdradekError {
-  return new OdradekError('CORRUPT_LOG', `${CHECKPOINT_FILE}, position ${position}: ${why}`, { cause })
+  const message = `${CHECKPOINT_FILE}, position ${position}: ${why}`
+  return new DamagedFile(CHECKPOINT_FILE, { position, what: why }, message, { cause })
 }

@@ -21,11 +21,12 @@
  * one, where a group was cut off in its middle or overwritten in part: so the CRCs start from a secret number of
  * the data directory (`seeded`), which nobody who only publishes knows.
  */
-import { assert, OdradekError } from '../../model/errors.ts'
+import { assert } from '../../model/errors.ts'
 import type { MetaChange } from '../contract.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { readInt32, readInt64, writeInt32, writeInt64 } from '../format/integers.ts'
 import { readUtf8, utf8Length, writeUtf8 } from '../format/text.ts'
+import { DamagedFile } from './damage.ts'
 
 export interface LogId {
   readonly topicId: string
@@ -239,10 +240,8 @@ export function readEntries(bytes: Uint8Array, at: number, header: GroupHeader, 
     const next = payload + (readInt32(bytes, from + 1) >>> 0)
     const entry = next > end ? undefined : readEntry(bytes, bytes[from] as number, payload, next)
     if (entry === undefined) {
-      throw new OdradekError(
-        'CORRUPT_LOG',
-        `${where}, position ${from}: the entry, of kind ${bytes[from]}, is none that this version writes`,
-      )
+      const what = `the entry, of kind ${bytes[from]}, is none that this version writes`
+      throw new DamagedFile(where, { position: from, what }, `${where}, position ${from}: ${what}`)
     }
     entries.push(entry)
     from = next

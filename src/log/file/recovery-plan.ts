@@ -6,7 +6,8 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
-import { type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
+import { CHECKPOINT_FILE, type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
+import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import { type LogId, seeded } from './group.ts'
 import { JOURNAL_DIRECTORY } from './journal.ts'
@@ -103,10 +104,8 @@ async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint>
   // It is there before all else, so that nothing is taken for torn whose CRCs only start elsewhere.
   for (const directory of [JOURNAL_DIRECTORY, LOGS_DIRECTORY]) {
     if ((await fs.list(directory)).length === 0) continue
-    throw new OdradekError(
-      'CORRUPT_LOG',
-      `the data directory has a directory "${directory}", but its file "checkpoint" is missing; restore it from a copy`,
-    )
+    const what = `it is missing, though there is a directory "${directory}"`
+    throw new DamagedFile(CHECKPOINT_FILE, { position: 0, what })
   }
   const [seed] = crypto.getRandomValues(new Uint32Array(1))
   const empty = { logs: [], deleting: [], meta: [] }
@@ -129,9 +128,10 @@ function lookAhead(groups: Iterable<Group>, deleting: readonly LogId[]) {
   return { deleted, starts, logs }
 }
 
-function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt' }): OdradekError {
-  return new OdradekError(
-    'CORRUPT_LOG',
+function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt' }): DamagedFile {
+  return new DamagedFile(
+    file,
+    { position, what: why },
     `${file} is damaged at byte ${position} (${why}), and later groups show that it was whole before; ` +
       'restore it from a copy, or open with `salvage: true` to go on with what is before it',
   )

@@ -3,22 +3,9 @@
  * and of no older leader epoch. A batch's CRC leaves out its base offset and its epoch, so those are told from what
  * surrounds it. In a compacted segment offsets may be missing.
  */
-import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
-
-/** What is wrong, and at which byte of the file it was noticed. */
-export interface Damage {
-  readonly position: number
-  readonly what: string
-}
-
-export function damaged(path: string, { position, what }: Damage): OdradekError {
-  return new OdradekError(
-    'CORRUPT_LOG',
-    `${path} is damaged at byte ${position}: ${what}; restore it from a copy`,
-  )
-}
+import type { Damage } from './damage.ts'
 
 export class BatchChain {
   readonly batch: BatchScan

@@ -6,11 +6,10 @@
  *   there      │ gone   │ sealed │ active ▸   more │ a later one │
  *                ▲ only below where the log begins └ cut ┘ └ removed ┘
  */
-import type { OdradekError } from '../../model/errors.ts'
 import type { StoredSegment } from './checkpoint.ts'
+import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
-import { damaged } from './segment-chain.ts'
 import { baseOf, directoryOf, segmentPath } from './segment-paths.ts'
 
 export interface SegmentPlanOptions {
@@ -75,7 +74,7 @@ async function cutOf(
     const fromBytes = await file.size()
     const toBytes = last.sizeBytes
     if (fromBytes < toBytes) {
-      throw damaged(path, { position: fromBytes, what: `it ends here, and not at ${toBytes}` })
+      throw new DamagedFile(path, { position: fromBytes, what: `it ends here, and not at ${toBytes}` })
     }
     return fromBytes === toBytes ? null : { file: path, fromBytes, toBytes }
   } finally {
@@ -83,6 +82,6 @@ async function cutOf(
   }
 }
 
-function missing(directory: string, base: number): OdradekError {
-  return damaged(segmentPath(directory, base), { position: 0, what: 'it is missing' })
+function missing(directory: string, base: number): DamagedFile {
+  return new DamagedFile(segmentPath(directory, base), { position: 0, what: 'it is missing' })
 }

@@ -3,8 +3,9 @@
  * and out come the index and the sums that the segment is known by.
  */
 import type { Crc32c } from '../format/crc32c.ts'
+import type { Damage } from './damage.ts'
 import type { DataFile } from './fs.ts'
-import { BatchChain, type Damage } from './segment-chain.ts'
+import { BatchChain } from './segment-chain.ts'
 import { type Extract, type SavedIndex, SegmentIndex } from './segment-index.ts'
 
 const PIECE_BYTES = 1024 * 1024

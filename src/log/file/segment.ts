@@ -18,10 +18,11 @@ import { readInt64 } from '../format/integers.ts'
 import { HEADER_BYTES, MAX_TIMESTAMP_AT } from '../format/layout.ts'
 import type { BatchScan } from '../format/scan.ts'
 import type { StoredSegment } from './checkpoint.ts'
+import { DamagedFile } from './damage.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
 import { IndexFile } from './index-file.ts'
-import { BatchChain, damaged } from './segment-chain.ts'
+import { BatchChain } from './segment-chain.ts'
 import { encodeFooter } from './segment-footer.ts'
 import { type Extract, type SavedIndex, SegmentIndex } from './segment-index.ts'
 import { indexPath, segmentPath } from './segment-paths.ts'
@@ -133,7 +134,7 @@ export class Segment implements StoredSegment {
     await this.#place.pool.use(path, 'write', async (file) => {
       const found = await file.size()
       if (found < sizeBytes)
-        throw damaged(path, { position: found, what: `it ends here, and not at ${sizeBytes}` })
+        throw new DamagedFile(path, { position: found, what: `it ends here, and not at ${sizeBytes}` })
       if (found > sizeBytes) await file.truncate(sizeBytes)
     })
   }
@@ -236,7 +237,7 @@ export class Segment implements StoredSegment {
   #throwDamage(chain: BatchChain, short: boolean): void {
     if (chain.damage === null && chain.batch.end === 'end' && !short) return
     chain.fail(short ? 'the file ends before the batch does' : 'the batch reaches into the next one')
-    if (chain.damage !== null) throw damaged(this.path, chain.damage)
+    if (chain.damage !== null) throw new DamagedFile(this.path, chain.damage)
   }
 
   /** An offset of a batch in front of which all is older than `timestamp`. */
@@ -277,7 +278,7 @@ export class Segment implements StoredSegment {
     }
     const damage = survey.differsFrom(known)
     if (damage !== null) {
-      this.#damage = damaged(this.path, damage)
+      this.#damage = new DamagedFile(this.path, damage)
       throw this.#damage
     }
     survey.index.addAll(this.#index)
