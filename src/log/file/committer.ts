@@ -17,6 +17,7 @@ import type { MetaChange } from '../contract.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { GroupBuilder, type LogId } from './group.ts'
 import type { Journal } from './journal.ts'
+import { Outcome } from './outcome.ts'
 
 /** A log, to the committer. */
 export interface Participant {
@@ -25,7 +26,7 @@ export interface Participant {
   /** What was formed is accepted for good. */
   committed(): void
   /** Whether what was formed is on the disk is not known, and nothing more will be. */
-  failed(error: OdradekError): void
+  failed(): void
   /** It was refused for a moment: there may be room now. */
   roomAgain(): void
 }
@@ -37,7 +38,7 @@ export interface Checkpointer {
 }
 
 export interface Capture {
-  /** Resolves when a checkpoint of that moment is on the disk. May be called again after it failed. */
+  /** Resolves when a checkpoint of that moment is on the disk. May be called again after it failed with STORAGE_FULL. */
   write(): Promise<void>
 }
 
@@ -58,9 +59,12 @@ const GROUP_BYTES = 64
 const GROUP_SHARE = 4
 const RETRY_MS = 1_000
 
-export type Reserved = 'ok' | 'wait' | 'full' | 'poisoned'
+/** Why something is not taken now. */
+export type Unready = 'NO_ROOM' | 'STORAGE_FULL' | 'POISONED'
 
 export class Committer {
+  /** The most that one group may take of records. */
+  readonly #maxGroupBytes: number
   readonly #journal: Journal
   readonly #clock: Clock
   readonly #crc32c: Crc32c
@@ -78,7 +82,9 @@ export class Committer {
   #formedBytes = 0
   #gathering = new Outcome()
   #formed: Outcome | null = null
+  /** Of the newest group that was formed, that is in the journal, and that is on the disk for certain. */
   #sequence: number
+  #written: number
   #synced: number
   #scheduled = false
   #running: Promise<void> | null = null
@@ -86,6 +92,7 @@ export class Committer {
   #checkpointing: Promise<void> | null = null
   #flushArmed = false
   #full = false
+  #closing = false
   #failure: OdradekError | undefined
 
   constructor(
@@ -95,42 +102,46 @@ export class Committer {
     checkpointer: Checkpointer,
     options: CommitterOptions,
   ) {
+    this.#maxGroupBytes = Math.floor(journal.capacityBytes / GROUP_SHARE) - GROUP_BYTES
     this.#journal = journal
     this.#clock = clock
     this.#crc32c = crc32c
     this.#checkpointer = checkpointer
     this.#options = options
-    this.#sequence = options.firstSequence
-    this.#synced = options.firstSequence - 1
+    this.#sequence = this.#written = this.#synced = options.firstSequence - 1
   }
 
   /** The sequence of the newest group that was formed. */
   get sequence(): number {
-    return this.#sequence - 1
+    return this.#sequence
   }
 
+  /** Why nothing is accepted any more. */
   get failure(): OdradekError | undefined {
-    return this.#failure
-  }
-
-  /** The most that one group, and so one batch, may take. */
-  get maxGroupBytes(): number {
-    return Math.floor(this.#journal.capacityBytes / GROUP_SHARE) - GROUP_BYTES
+    return this.#failure ?? (this.#closing ? closed() : undefined)
   }
 
   // ── accepting ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a batch of this much, or a record of it, would fit now. Who must wait is told when to ask again. */
-  room(participant: Participant, sizeBytes: number): Reserved {
-    if (this.#failure !== undefined) return 'poisoned'
+  /** Whether a batch of this much can never be taken. */
+  isTooLarge(sizeBytes: number): boolean {
+    return sizeBytes + ENTRY_BYTES > this.#maxGroupBytes
+  }
+
+  /**
+   * Why a batch of this much, or a record of it, would not fit now; `undefined` where it would. Who must wait is told
+   * when to ask again.
+   */
+  refusal(participant: Participant, sizeBytes: number): Unready | undefined {
+    if (this.failure !== undefined) return 'POISONED'
     const wanted = this.#gatheringBytes + sizeBytes + ENTRY_BYTES
-    if (wanted <= this.maxGroupBytes) {
-      if (GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes) return 'ok'
+    if (wanted <= this.#maxGroupBytes) {
+      if (GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes) return undefined
       this.#makeRoom()
-      if (this.#full) return 'full'
     }
+    if (this.#full) return 'STORAGE_FULL'
     this.#refused.add(participant)
-    return 'wait'
+    return 'NO_ROOM'
   }
 
   /** Takes it: `participant` has it, and will put it into the next group. */
@@ -147,55 +158,46 @@ export class Committer {
 
   /** Resolves when the changes, and all that was accepted before them, are committed. */
   put(changes: readonly MetaChange[]): Promise<void> {
-    this.#changes.push(...changes)
-    this.#schedule()
-    return this.gathering
+    if (this.failure !== undefined) return Promise.reject(this.failure)
+    for (const change of changes) this.#changes.push(change)
+    return this.#lastly()
   }
 
   /** Resolves when the log counts as gone. */
   delete(log: LogId): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure)
     this.#deletes.push(log)
+    return this.#lastly()
+  }
+
+  #lastly(): Promise<void> {
+    if (!this.#hasWork()) return this.formed
     this.#schedule()
     return this.gathering
   }
 
-  /** Resolves when what is gathering now is committed; rejects with OUTCOME_UNKNOWN. */
+  /** Resolves when what is gathering now is committed, for whoever has a part in it; rejects with OUTCOME_UNKNOWN. */
   get gathering(): Promise<void> {
     return this.#failure === undefined ? this.#gathering.promise : Promise.reject(this.#failure)
   }
 
   /** The same for what is on its way, if anything is. */
   get formed(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
     return this.#formed?.promise ?? Promise.resolve()
   }
 
   /** Everything accepted so far is on the disk, whatever the durability. */
   async flush(): Promise<void> {
-    while (this.#hasWork() || this.#running !== null) {
-      this.#throwFailure()
-      await (this.#running ?? this.#run())
-    }
-    this.#throwFailure()
-    await this.#sync()
-    this.#throwFailure()
+    await (this.#hasWork() ? this.gathering : this.formed)
+    await this.settle()
   }
 
-  /** Flushes, and waits for a checkpoint that is under way. Accepts nothing from now on. */
-  async close(): Promise<void> {
-    await this.flush()
-    await this.#checkpointing
-    await this.#growing
-    this.#failure ??= new OdradekError('CLOSED', 'the engine is closed')
-    await this.#journal.close()
-  }
-
-  /** After a failure: waits until nothing is under way. */
-  async abandon(): Promise<void> {
-    this.fail(new OdradekError('CLOSED', 'the engine is closed'))
-    await this.#running
-    await this.#checkpointing
-    await this.#growing
-    await this.#journal.close()
+  /** What is committed is on the disk, whatever the durability. */
+  async settle(): Promise<void> {
+    this.#throwFailure()
+    await this.#sync(this.#written)
+    this.#throwFailure()
   }
 
   #throwFailure(): void {
@@ -210,20 +212,26 @@ export class Committer {
     this.#scheduled = true
     this.#clock.nextTurn(() => {
       this.#scheduled = false
-      if (this.#running === null && this.#failure === undefined) void this.#run()
+      if (this.#running === null) this.#run()
     })
   }
 
   #hasWork(): boolean {
-    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#deletes.length > 0
+    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#deletes.length > 0 || this.#isUsedUp(1)
   }
 
-  #run(): Promise<void> {
+  /** Whether so many more groups might not fit into the file. What is left when it closes does. */
+  #isUsedUp(groups: number): boolean {
+    if (this.#closing) return false
+    const { usedBytes, capacityBytes } = this.#journal
+    return usedBytes + groups * (this.#maxGroupBytes + GROUP_BYTES) > capacityBytes
+  }
+
+  #run(): void {
     this.#running = this.#commitAll().finally(() => {
       this.#running = null
       if (this.#hasWork()) this.#schedule()
     })
-    return this.#running
   }
 
   async #commitAll(): Promise<void> {
@@ -232,7 +240,6 @@ export class Committer {
         await this.#commit()
       } catch (cause) {
         this.fail(cause)
-        return
       }
       // Whoever was woken by this group may join the next one.
       if (this.#hasWork()) await new Promise<void>((resolve) => this.#clock.nextTurn(resolve))
@@ -240,13 +247,13 @@ export class Committer {
   }
 
   async #commit(): Promise<void> {
-    const last =
-      this.#journal.usedBytes + 2 * (this.maxGroupBytes + GROUP_BYTES) > this.#journal.capacityBytes
-    if (last) await this.#checkpointing
+    if (this.#isUsedUp(2)) await this.#checkpointing
+    this.#throwFailure()
+    const last = this.#isUsedUp(2)
     const participants = [...this.#dirty]
     const group = this.#form(participants)
     const outcome = this.#gathering
-    const sequence = this.#sequence++
+    const sequence = ++this.#sequence
     this.#gathering = new Outcome()
     this.#formed = outcome
     this.#formedBytes = this.#gatheringBytes
@@ -254,6 +261,7 @@ export class Committer {
     const capture = last ? this.#checkpointer.capture(sequence) : null
     await this.#fits(group.sizeBytes)
     await this.#journal.append(group.finish(sequence, this.#synced, this.#crc32c))
+    this.#written = sequence
     if (this.#options.durability === 'fsync') await this.#sync(sequence)
     else this.#armFlush()
     this.#throwFailure()
@@ -282,12 +290,16 @@ export class Committer {
     while (this.#journal.roomBytes < sizeBytes) {
       await this.#growing
       await this.#grow(sizeBytes)
-      if (this.#full) await this.#pause()
       this.#throwFailure()
+      if (this.#journal.roomBytes >= sizeBytes || !this.#full) continue
+      if (this.#closing) {
+        throw new OdradekError('STORAGE_FULL', 'the disk is full, and what was accepted last is not on it')
+      }
+      await this.#pause()
     }
   }
 
-  async #sync(sequence = this.#sequence - 1): Promise<void> {
+  async #sync(sequence: number): Promise<void> {
     if (this.#synced >= sequence) return
     try {
       await this.#journal.sync()
@@ -303,14 +315,12 @@ export class Committer {
     this.#flushArmed = true
     this.#clock.setTimer(() => {
       this.#flushArmed = false
-      // What is being written now may be in by then, or not: it counts with the next one.
-      const sequence = this.#sequence - (this.#formed === null ? 1 : 2)
-      if (this.#failure === undefined) void this.#sync(sequence).then(() => this.#armAgain())
+      if (this.#failure === undefined) void this.#sync(this.#written).then(() => this.#armAgain())
     }, this.#options.flushMs)
   }
 
   #armAgain(): void {
-    if (this.#synced < this.#sequence - 1 && this.#failure === undefined) this.#armFlush()
+    if (this.#synced < this.#written && this.#failure === undefined) this.#armFlush()
   }
 
   // ── room ──────────────────────────────────────────────────────────────────────────────────────
@@ -318,7 +328,7 @@ export class Committer {
   /** The other file is free, since the checkpoint before this one is on the disk. */
   async #rotate(capture: Capture): Promise<void> {
     await this.#journal.rotate()
-    this.#synced = this.#sequence - 1
+    this.#synced = this.#written
     this.#checkpointing = this.#checkpoint(capture).finally(() => {
       this.#checkpointing = null
     })
@@ -331,6 +341,8 @@ export class Committer {
         this.storageFreed()
         return
       } catch (error) {
+        // Another one is written at the end; until then the journal has what it needs.
+        if (this.#closing) return
         if (!isFull(error)) return this.fail(error)
         this.storageFull(error)
         await this.#pause()
@@ -387,20 +399,34 @@ export class Committer {
   /** Nothing is accepted any more, and what is under way is unknown. The first reason counts. */
   fail(cause: unknown): void {
     if (this.#failure !== undefined) return
-    const failure =
-      cause instanceof OdradekError && cause.code === 'CLOSED'
-        ? cause
-        : new OdradekError(
-            'OUTCOME_UNKNOWN',
-            'the journal could not be written; reopen the directory to know what is in it',
-            { cause },
-          )
+    const failure = isFull(cause) ? (cause as OdradekError) : unknownOutcome(cause)
     this.#failure = failure
     this.#options.report(failure, 'the journal failed, and accepts nothing more')
-    for (const participant of this.#participants) participant.failed(failure)
+    for (const participant of this.#participants) participant.failed()
     this.#formed?.reject(failure)
     this.#gathering.reject(failure)
     this.#tellRefused()
+  }
+
+  /**
+   * Takes nothing more, and flushes. Logs take nothing more already.
+   * @throws OdradekError OUTCOME_UNKNOWN, STORAGE_FULL where that failed
+   */
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.flush()
+  }
+
+  /** Resolves when nothing is under way any more, after `close`. */
+  async idle(): Promise<void> {
+    await this.#running
+    await this.#checkpointing
+    await this.#growing
+  }
+
+  /** After `close` and `idle`. */
+  end(): Promise<void> {
+    return this.#journal.close()
   }
 
   join(participant: Participant): void {
@@ -418,25 +444,15 @@ function isFull(error: unknown): boolean {
   return error instanceof OdradekError && error.code === 'STORAGE_FULL'
 }
 
-/** A promise that is made when somebody asks for it, and told how it ended. */
-class Outcome {
-  #promise: Promise<void> | null = null
-  #resolve: () => void = () => {}
-  #reject: (error: OdradekError) => void = () => {}
+function closed(): OdradekError {
+  return new OdradekError('CLOSED', 'the file engine is closed')
+}
 
-  get promise(): Promise<void> {
-    this.#promise ??= new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-    return this.#promise
-  }
-
-  resolve(): void {
-    this.#resolve()
-  }
-
-  reject(error: OdradekError): void {
-    this.#reject(error)
-  }
+function unknownOutcome(cause: unknown): OdradekError {
+  if (cause instanceof OdradekError && cause.code === 'OUTCOME_UNKNOWN') return cause
+  return new OdradekError(
+    'OUTCOME_UNKNOWN',
+    'the journal could not be written; reopen the directory to know what is in it',
+    { cause },
+  )
 }

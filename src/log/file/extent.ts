@@ -36,17 +36,6 @@ export class Extent {
     this.#positions.push(position)
   }
 
-  /** What was appended after `offset` counts no more: its true size is known now and will be appended again. */
-  rewind(offset: number, position: number): void {
-    while (this.#offsets.length - 1 > this.#first && (this.#offsets.at(-1) as number) > offset) {
-      this.#offsets.pop()
-      this.#positions.pop()
-    }
-    if ((this.#offsets.at(-1) as number) >= offset) return
-    this.#offsets.push(offset)
-    this.#positions.push(position)
-  }
-
   /** Never falls as `offset` grows; the first known position below the first point, the end's above the last. */
   positionOf(offset: number): number {
     const index = this.#indexOf(offset)

@@ -15,7 +15,7 @@ import type { Engine, EngineContext, LogSpec, PartitionLog, Refusal, RetentionLi
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
 import { PartitionState } from '../state.ts'
-import { type StoredLog, writeCheckpoint } from './checkpoint.ts'
+import { type Checkpoint, type StoredLog, writeCheckpoint } from './checkpoint.ts'
 import { ChunkCache } from './chunk-cache.ts'
 import { type Capture, type Checkpointer, Committer } from './committer.ts'
 import { Extent } from './extent.ts'
@@ -35,7 +35,6 @@ import { Writer } from './writer.ts'
 
 /** What a batch costs beyond its records: its header, and its entry in the journal. */
 const BATCH_OVERHEAD_BYTES = 192
-const REFUSALS = { ok: undefined, wait: 'NO_ROOM', full: 'STORAGE_FULL', poisoned: 'POISONED' } as const
 
 /** What a topic keeps on disk unless it says otherwise. */
 const RETENTION: RetentionLimits = {
@@ -89,6 +88,14 @@ export async function fileEngine(
   return engine
 }
 
+/** What a checkpoint tells of besides logs. */
+interface Besides {
+  readonly meta: Checkpoint['meta']
+  readonly deleting: readonly LogId[]
+  /** Nothing follows it. */
+  readonly clean?: boolean
+}
+
 class FileEngine implements Engine, Checkpointer {
   readonly scheme = 'file'
   readonly durable = true
@@ -107,8 +114,13 @@ class FileEngine implements Engine, Checkpointer {
   readonly #logs = new Map<string, FileLog>()
   /** Those that nobody opened yet. */
   #recovered = new Map<string, RecoveredLog>()
-  #seed = 0
+  /** The newest opening of each log that is under way. They do not reject. */
+  readonly #opening = new Map<string, Promise<void>>()
+  /** Deleted, with files that may still be there. */
   readonly #deleting = new Map<string, LogId>()
+  /** The deletions that are under way, by their logs. They do not reject. */
+  readonly #deletions = new Map<string, Promise<void>>()
+  #seed = 0
   #committer: Committer | undefined
   #meta: FileMeta | undefined
   #closing: Promise<void> | undefined
@@ -134,6 +146,15 @@ class FileEngine implements Engine, Checkpointer {
   }
 
   async open(): Promise<void> {
+    try {
+      await this.#recover()
+    } catch (error) {
+      await this.#pool.close()
+      throw error
+    }
+  }
+
+  async #recover(): Promise<void> {
     const recovered = await recover({
       fs: this.#fs,
       pool: this.#pool,
@@ -146,7 +167,8 @@ class FileEngine implements Engine, Checkpointer {
     for (const log of recovered.deleting) this.#deleting.set(keyOf(log), log)
     this.#seed = recovered.seed
     const firstSequence = recovered.sequence + 1
-    await this.#writeCheckpoint(recovered.sequence, this.#unopened(), [...recovered.meta], false)
+    const meta = [...recovered.meta]
+    await this.#checkpoint(recovered.sequence, this.#unopened(), { meta, deleting: recovered.deleting })
     const journal = await Journal.create(this.#fs, {
       fileBytes: this.#options.journalBytes,
       firstSequence,
@@ -158,7 +180,7 @@ class FileEngine implements Engine, Checkpointer {
       report: this.#report,
     })
     this.#meta = new FileMeta(recovered.meta, this.#committer)
-    await this.#removeDeleted()
+    for (const [key, id] of this.#deleting) await this.#remove(key, id)
   }
 
   get #open(): Committer {
@@ -175,24 +197,43 @@ class FileEngine implements Engine, Checkpointer {
   // ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
   /** An open log is answered again, under the retention that is asked for now. */
-  async openLog(spec: LogSpec): Promise<PartitionLog> {
-    if (this.#closing !== undefined) throw new OdradekError('CLOSED', 'the file engine is closed')
+  openLog(spec: LogSpec): Promise<PartitionLog> {
     const key = keyOf(spec)
-    const open = this.#logs.get(key)
-    if (open !== undefined && !open.closed) {
-      open.configure(spec.retention)
-      return open
-    }
-    const recovered = this.#recovered.get(key) ?? (await this.#fresh(spec))
+    const before = this.#opening.get(key) ?? Promise.resolve()
+    const opening = before.then(() => this.#openLog(spec, key))
+    const ended = opening.then(
+      () => {},
+      () => {},
+    )
+    this.#opening.set(key, ended)
+    void ended.then(() => {
+      if (this.#opening.get(key) === ended) this.#opening.delete(key)
+    })
+    return opening
+  }
+
+  async #openLog(spec: LogSpec, key: string): Promise<FileLog> {
+    await this.#deletions.get(key)
+    const fresh = this.#logs.has(key) || this.#recovered.has(key) ? undefined : await this.#fresh(spec, key)
+    this.#assertOpen()
+    // Not a moment in which it is neither here nor there: a checkpoint would not know it.
+    const log = this.#logs.get(key) ?? this.#log(spec, (this.#recovered.get(key) ?? fresh) as RecoveredLog)
     this.#recovered.delete(key)
-    const log = this.#log(spec, recovered)
     this.#logs.set(key, log)
+    log.reopen()
     log.configure(spec.retention)
     return log
   }
 
-  async #fresh({ topicId, partition, topic }: LogSpec): Promise<RecoveredLog> {
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw closed()
+  }
+
+  /** A log that never was. What a deleted one of that name has left goes first. */
+  async #fresh({ topicId, partition, topic }: LogSpec, key: string): Promise<RecoveredLog> {
     const id = { topicId, partition }
+    if (this.#deleting.has(key)) await Segments.remove(this.#segmentsOptions(id, 0))
+    this.#deleting.delete(key)
     const segments = await Segments.restore(this.#segmentsOptions(id, 0), [])
     const state = new PartitionState()
     state.epochStarted(0, 0)
@@ -234,59 +275,87 @@ class FileEngine implements Engine, Checkpointer {
     })
   }
 
-  async deleteLog(topicId: string, partition: number): Promise<void> {
+  /**
+   * It takes and shows nothing from now on. Its files stay until that is on the disk: a crash before may bring it back,
+   * as a whole.
+   */
+  deleteLog(topicId: string, partition: number): Promise<void> {
     const id = { topicId, partition }
     const key = keyOf(id)
     const log = this.#logs.get(key)
-    if (log === undefined && !this.#recovered.has(key)) return
+    if (this.#closing !== undefined) return Promise.reject(closed())
+    if (log === undefined && !this.#recovered.has(key)) return this.#deletions.get(key) ?? Promise.resolve()
     this.#logs.delete(key)
     this.#recovered.delete(key)
-    log?.abandon()
     this.#deleting.set(key, id)
-    await this.#open.delete(id)
-    await this.#writer.idle()
-    await this.#removeDeleted()
+    const deletion = this.#delete(key, id, log, this.#open.delete(id))
+    const ended = deletion.then(
+      () => void this.#deletions.delete(key),
+      () => void this.#deletions.delete(key),
+    )
+    this.#deletions.set(key, ended)
+    return deletion
   }
 
-  async #removeDeleted(): Promise<void> {
-    for (const [key, id] of this.#deleting) {
-      try {
-        await Segments.remove(this.#segmentsOptions(id, 0))
-        this.#deleting.delete(key)
-      } catch (error) {
-        // It is in the next checkpoint still, and tried again when the directory is opened.
-        this.#report(error, 'removing the files of a deleted log')
-      }
+  async #delete(key: string, id: LogId, log: FileLog | undefined, committed: Promise<void>): Promise<void> {
+    await Promise.all([committed, log?.close()])
+    await this.#open.settle()
+    if (log !== undefined) {
+      log.abandon()
+      await this.#writer.forget(log)
+    }
+    await this.#remove(key, id)
+  }
+
+  async #remove(key: string, id: LogId): Promise<void> {
+    try {
+      await Segments.remove(this.#segmentsOptions(id, 0))
+      this.#deleting.delete(key)
+    } catch (error) {
+      // It is in the next checkpoint still, and tried again when the directory is opened.
+      this.#report(error, 'removing the files of a deleted log')
     }
   }
 
   /** All of these go into one group, so it is the committer who knows. */
   refusal(logs: readonly PartitionLog[], sizeBytes: number): Refusal | undefined {
-    const committer = this.#open
     const log = logs[0] === undefined ? undefined : this.#logs.get(keyOf(logs[0]))
     if (log === undefined) return undefined
     const groupBytes = sizeBytes + logs.length * BATCH_OVERHEAD_BYTES
-    if (groupBytes > committer.maxGroupBytes) return 'TOO_LARGE'
-    return REFUSALS[committer.room(log, groupBytes)]
+    return this.#open.isTooLarge(groupBytes) ? 'TOO_LARGE' : this.#open.refusal(log, groupBytes)
   }
 
   // ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
   capture(sequence: number): Capture {
-    const meta = this.meta.entries()
     const captured = [...this.#logs.values()].map((log) => ({ log, ...log.capture() }))
     const unopened = this.#unopened()
+    const besides = this.#besides()
     return {
       write: async () => {
         const logs: StoredLog[] = [...unopened]
         for (const { log, stored, segments } of captured) {
           const list = await segments
-          await log.sync()
-          logs.push({ ...stored, segments: list })
+          if (await this.#isSynced(log)) logs.push({ ...stored, segments: list })
         }
-        await this.#writeCheckpoint(sequence, logs, meta, false)
+        await this.#checkpoint(sequence, logs, besides)
       },
     }
+  }
+
+  /** Whether there is something of it to be told of: a log that is gone, for good, needs no files. */
+  async #isSynced(log: FileLog): Promise<boolean> {
+    try {
+      this.#assertOpen()
+      await log.sync()
+    } catch (error) {
+      if (!log.isAbandoned) throw error
+    }
+    return !log.isAbandoned
+  }
+
+  #besides(): Besides {
+    return { meta: this.meta.entries(), deleting: [...this.#deleting.values()] }
   }
 
   #unopened(): StoredLog[] {
@@ -298,24 +367,16 @@ class FileEngine implements Engine, Checkpointer {
     }))
   }
 
-  #writeCheckpoint(
+  #checkpoint(
     sequence: number,
     logs: readonly StoredLog[],
-    meta: readonly (readonly [string, unknown])[],
-    clean: boolean,
+    { meta, deleting, clean = false }: Besides,
   ): Promise<void> {
+    const { durability } = this.#options
+    const seed = this.#seed
     return writeCheckpoint(
       this.#fs,
-      {
-        format: 1,
-        sequence,
-        clean,
-        durability: this.#options.durability,
-        seed: this.#seed,
-        logs: logs.filter((log) => !this.#deleting.has(keyOf(log))),
-        deleting: [...this.#deleting.values()],
-        meta,
-      },
+      { format: 1, sequence, clean, durability, seed, logs, deleting, meta },
       this.#crc32c,
     )
   }
@@ -330,26 +391,42 @@ class FileEngine implements Engine, Checkpointer {
 
   async #close(): Promise<void> {
     const committer = this.#open
+    const logs = [...this.#logs.values()]
+    for (const log of logs) void log.close()
+    const flushed = committer.close()
+    // A checkpoint that is under way would wait for the disk, and another one is written here.
+    for (const log of logs) log.forgetCapture()
     try {
-      await committer.close()
-      await this.#checkpointAtClose(committer.sequence)
+      await flushed
+      await this.#settle()
+      await this.#checkpointAtClose()
     } finally {
-      for (const log of this.#logs.values()) await log.close()
-      await committer.abandon()
+      await this.#settle()
+      await committer.end()
       await this.#pool.close()
       await this.#context.release?.()
     }
   }
 
+  /** Resolves when nothing goes on behind anybody's back. */
+  async #settle(): Promise<void> {
+    await Promise.all([...this.#opening.values(), ...this.#deletions.values()])
+    await this.#writer.stop()
+    await this.#open.idle()
+  }
+
   /** Where it cannot be written, the journal has everything. */
-  async #checkpointAtClose(sequence: number): Promise<void> {
+  async #checkpointAtClose(): Promise<void> {
     try {
-      await this.#writer.idle()
-      const logs = this.#unopened()
-      for (const log of this.#logs.values()) logs.push(await log.settled())
-      await this.#writeCheckpoint(sequence, logs, this.meta.entries(), true)
+      const stored = this.#unopened()
+      for (const log of this.#logs.values()) stored.push(await log.settled())
+      await this.#checkpoint(this.#open.sequence, stored, { ...this.#besides(), clean: true })
     } catch (error) {
       this.#report(error, 'writing a checkpoint at the end; the next open reads the journal instead')
     }
   }
+}
+
+function closed(): OdradekError {
+  return new OdradekError('CLOSED', 'the file engine is closed')
 }

@@ -10,9 +10,9 @@
  * bytes, one copy for all of them. `start` is exact for every record; disk space is given back by whole segments.
  *
  * Concurrency: one thread, run to completion. Appends are synchronous and touch memory only; `form` and `committed`
- * are the committer's calls, `writeBehind` the writer's.
+ * are the committer's calls, `writeBehind` the writer's (behind.ts).
  */
-import { type Batch, type Columns, Slice } from '../../model/batch.ts'
+import type { Batch, Columns, Slice } from '../../model/batch.ts'
 import type { Clock } from '../../model/clock.ts'
 import { abortedError, OdradekError } from '../../model/errors.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
@@ -38,10 +38,13 @@ import {
 import type { Crc32c } from '../format/crc32c.ts'
 import { type Incoming, readIncoming } from '../format/intake.ts'
 import type { PartitionState, Verdict } from '../state.ts'
+import { Behind } from './behind.ts'
 import type { StoredLog, StoredSegment } from './checkpoint.ts'
-import type { Committer, Participant, Reserved } from './committer.ts'
+import type { Committer, Participant, Unready } from './committer.ts'
 import type { GroupBuilder, LogId } from './group.ts'
+import { Lookup } from './lookup.ts'
 import { Pending, type PendingBatch } from './pending.ts'
+import { Reading } from './reading.ts'
 import type { Resident } from './resident.ts'
 import type { Room } from './room.ts'
 import type { Segments } from './segments.ts'
@@ -50,6 +53,8 @@ import type { Segments } from './segments.ts'
 const PRODUCER_EXPIRY_MS = 86_400_000
 /** What a batch costs beyond its records. */
 const BATCH_OVERHEAD_BYTES = 61
+
+const REFUSED = { NO_ROOM, STORAGE_FULL: LOG_STORAGE_FULL, POISONED: LOG_POISONED } as const
 
 /** What a log is put together from. */
 export interface LogParts {
@@ -82,6 +87,9 @@ export class FileLog implements PartitionLog, Participant {
   readonly #resident: Resident
   readonly #room: Room
   readonly #state: PartitionState
+  readonly #behind: Behind
+  readonly #reading: Reading
+  readonly #lookup: Lookup
   readonly #pending: Pending
   /** On its way to the disk. */
   #formed: readonly PendingBatch[] = []
@@ -89,18 +97,11 @@ export class FileLog implements PartitionLog, Participant {
   #formedEnd: number
   /** The start that the journal has, or is being told. */
   #formedStart: number
-  #durableStart: number
   #stamped: number
   #ageMs: number
   #closed = false
-  #deleted = false
   #poisoned = false
   readonly #wakes = new Set<() => void>()
-  /** Up to here it is in segments. */
-  #written: number
-  /** A checkpoint wants to know the segments as they are when they end here. */
-  #fence: { readonly end: number; readonly reached: (segments: readonly StoredSegment[]) => void } | null =
-    null
 
   constructor(parts: LogParts) {
     this.#parts = parts
@@ -112,12 +113,13 @@ export class FileLog implements PartitionLog, Participant {
     this.#resident = parts.resident
     this.#room = parts.room
     this.#state = parts.state
+    this.#behind = new Behind(parts.segments, parts.resident, this.marks, parts.committer)
+    this.#reading = new Reading(this.#name, this.marks, parts.resident, parts.state)
+    this.#lookup = new Lookup(parts.segments, parts.resident, this.marks)
     this.#pending = new Pending(this.marks.end, this.marks.epoch, parts.crc32c)
     this.#formedEnd = this.marks.end
     this.#formedStart = this.marks.start
-    this.#durableStart = this.marks.start
     this.#stamped = parts.stamped
-    this.#written = parts.segments.next
     this.#ageMs = parts.retention.ageMs
     this.#room.limit(parts.retention)
     this.#committer.join(this)
@@ -135,15 +137,12 @@ export class FileLog implements PartitionLog, Participant {
     return this.#room.bytesFrom(offset)
   }
 
-  get closed(): boolean {
-    return this.#closed
-  }
-
   // ── appending ─────────────────────────────────────────────────────────────────────────────────
 
   /** A full disk counts as room: the append itself says what is wrong. */
   hasRoom(records: number, bytes: number, mode: RoomMode = 'gated'): boolean {
-    return this.#room.for(records, bytes, mode) !== NO_ROOM && this.#reserve(bytes) !== 'wait'
+    if (this.#closed || this.#room.for(records, bytes, mode) === NO_ROOM) return false
+    return this.#unready(bytes) !== 'NO_ROOM'
   }
 
   tryAppendOne(
@@ -155,9 +154,9 @@ export class FileLog implements PartitionLog, Participant {
     mode: RoomMode = 'gated',
   ): number {
     const start = this.#room.for(1, sizeBytes, mode)
-    if (start === NO_ROOM || this.#closed || this.#poisoned) return this.#refusalOfOne()
-    const reserved = this.#reserve(sizeBytes)
-    if (reserved !== 'ok') return reserved === 'full' ? LOG_STORAGE_FULL : NO_ROOM
+    if (start === NO_ROOM || this.#closed) return this.#refusalOfOne()
+    const unready = this.#unready(sizeBytes)
+    if (unready !== undefined) return REFUSED[unready]
     if (timestamp > this.#stamped) this.#stamped = timestamp
     this.#evictTo(start)
     const offset = this.marks.end
@@ -230,30 +229,26 @@ export class FileLog implements PartitionLog, Participant {
   }
 
   #isTooLarge(records: number, bytes: number): boolean {
-    return (
-      this.#room.isTooLarge(records, bytes) || bytes + BATCH_OVERHEAD_BYTES > this.#committer.maxGroupBytes
-    )
+    return this.#room.isTooLarge(records, bytes) || this.#committer.isTooLarge(bytes + BATCH_OVERHEAD_BYTES)
   }
 
   #makeRoom(records: number, bytes: number, mode: RoomMode): Refusal | undefined {
     if (this.#isTooLarge(records, bytes)) return 'TOO_LARGE'
     const start = this.#room.for(records, bytes, mode)
     if (start === NO_ROOM) return 'NO_ROOM'
-    const reserved = this.#reserve(bytes)
-    if (reserved === 'full') return 'STORAGE_FULL'
-    if (reserved === 'wait') return 'NO_ROOM'
-    this.#evictTo(start)
-    return undefined
+    const unready = this.#unready(bytes)
+    if (unready === undefined) this.#evictTo(start)
+    return unready
   }
 
-  #reserve(sizeBytes: number): Reserved {
-    return this.#committer.room(this, sizeBytes + BATCH_OVERHEAD_BYTES)
+  #unready(sizeBytes: number): Unready | undefined {
+    return this.#committer.refusal(this, sizeBytes + BATCH_OVERHEAD_BYTES)
   }
 
   #accepted(end: number, sizeBytes: number): Appended {
     const base = this.marks.end
     this.marks.end = end
-    this.#room.appended(end, sizeBytes)
+    this.#room.appended(sizeBytes)
     this.#committer.accept(this, sizeBytes + BATCH_OVERHEAD_BYTES)
     return { base, last: end - 1, duplicate: false }
   }
@@ -274,15 +269,15 @@ export class FileLog implements PartitionLog, Participant {
   committed(): void {
     const formed = this.#formed
     this.#formed = []
-    const freed = this.#formedStart > this.#durableStart
-    this.#durableStart = this.#formedStart
+    const freed = this.#formedStart > this.#behind.start
+    this.#behind.start = this.#formedStart
     for (const batch of formed) {
       this.#resident.append(batch)
       if (batch.aborts !== null) this.#resident.hideAborted(batch.aborts.producerId, batch.aborts.since)
     }
     const high = formed.at(-1)?.next ?? this.marks.high
     this.#advance(high)
-    if (high > this.#written || freed) this.#parts.wakeWriter(this)
+    if (high > this.#behind.written || freed) this.#parts.wakeWriter(this)
   }
 
   /** Moves `high`, and `stable` behind it. */
@@ -295,8 +290,10 @@ export class FileLog implements PartitionLog, Participant {
     this.#wake()
   }
 
+  /** Who waits for room of any kind waits for nothing now. */
   failed(): void {
     this.#poisoned = true
+    this.#wake()
   }
 
   roomAgain(): void {
@@ -306,47 +303,15 @@ export class FileLog implements PartitionLog, Participant {
   // ── reading ───────────────────────────────────────────────────────────────────────────────────
 
   peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult {
-    const { marks } = this
-    into.count = 0
-    into.next = from
-    if (this.#closed) return 'end'
-    if (from < marks.start || from > marks.end) return 'range'
-    const bound = this.#bound(isolation)
-    if (from >= bound) return 'end'
-    const chunk = this.#resident.find(from)
-    return chunk === undefined ? 'miss' : chunk.peek(from, Math.min(bound, chunk.next), max, isolation, into)
+    return this.#reading.peek(from, max, isolation, into)
   }
 
-  async load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
-    const into = new Slice()
-    this.#checkReadable(from, signal)
-    while (this.peek(from, Number.POSITIVE_INFINITY, isolation, into) === 'miss') {
-      const chunk = await this.#resident.chunkAt(from)
-      this.#checkReadable(from, signal)
-      this.#resident.decode(chunk, from, this.#bound(isolation), maxBytes, isolation)
-    }
-    shorten(into, maxBytes)
-    return into
+  load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
+    return this.#reading.load(from, maxBytes, isolation, signal)
   }
 
-  async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
-    this.#checkReadable(from, signal)
-    const { bytes, next } = await this.#resident.collect(from, this.#bound(isolation), maxBytes)
-    this.#checkReadable(from, signal)
-    const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
-    return { bytes, next, aborted }
-  }
-
-  #bound(isolation: Isolation): number {
-    return isolation === 'committed' ? this.marks.stable : this.marks.high
-  }
-
-  #checkReadable(from: number, signal: AbortSignal | undefined): void {
-    if (this.#closed) throw refusalError('CLOSED', this.#name)
-    if (signal?.aborted) throw abortedError(signal, `a read of ${this.#name}`)
-    const { start, end } = this.marks
-    if (from >= start && from <= end) return
-    throw new OdradekError('OFFSET_OUT_OF_RANGE', `${this.#name} has ${start} to ${end}, not ${from}`)
+  read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
+    return this.#reading.read(from, maxBytes, isolation, signal)
   }
 
   onAdvance(wake: () => void): () => void {
@@ -376,19 +341,14 @@ export class FileLog implements PartitionLog, Participant {
   expire(now: number): void {
     this.#state.expireProducers(now - PRODUCER_EXPIRY_MS)
     if (this.#ageMs === Number.POSITIVE_INFINITY) return
-    const oldest = now - this.#ageMs
-    let start = this.marks.start
-    for (const { next, maxTimestamp } of this.#parts.segments.list) {
-      if (next <= start) continue
-      if (maxTimestamp >= oldest) break
-      start = next
-    }
-    this.#moveStart(this.#resident.expired(start, oldest))
+    this.#moveStart(this.#lookup.startAfter(now - this.#ageMs))
   }
 
   async trim(before: number): Promise<void> {
     this.#moveStart(before)
-    if (this.marks.start > this.#durableStart) await this.#committer.gathering
+    const { start } = this.marks
+    if (start > this.#formedStart) await this.#committer.gathering
+    else if (start > this.#behind.start) await this.#committer.formed
   }
 
   #moveStart(target: number): void {
@@ -411,24 +371,9 @@ export class FileLog implements PartitionLog, Participant {
 
   // ── behind the journal ────────────────────────────────────────────────────────────────────────
 
-  /** Writes what is committed to segments, in pieces, and gives back segments below the start. */
-  async writeBehind(): Promise<void> {
-    const { segments } = this.#parts
-    while (this.#written < this.marks.high && !this.#deleted) {
-      const until = Math.min(this.marks.high, this.#fence?.end ?? Number.POSITIVE_INFINITY)
-      if (this.#written === until) break
-      const piece = this.#resident.unwritten(this.#written, until)
-      await segments.append(piece.bytes, piece)
-      this.#written = piece.next
-      this.#resident.written(piece.next)
-    }
-    if (this.#fence !== null && this.#written >= this.#fence.end) {
-      const { reached } = this.#fence
-      this.#fence = null
-      reached(segments.stored())
-      if (this.#written < this.marks.high) this.#parts.wakeWriter(this)
-    }
-    if (!this.#deleted) await segments.removeBelow(this.#durableStart)
+  /** Writes what is committed to segments, and gives back those below the start. */
+  writeBehind(): Promise<void> {
+    return this.#behind.write()
   }
 
   /** Right after a group was formed: what it takes to come back to this moment. `segments` follow when they are there. */
@@ -436,11 +381,14 @@ export class FileLog implements PartitionLog, Participant {
     readonly stored: Omit<StoredLog, 'segments'>
     readonly segments: Promise<readonly StoredSegment[]>
   } {
-    const segments = new Promise<readonly StoredSegment[]>((reached) => {
-      this.#fence = { end: this.marks.end, reached }
-    })
+    const segments = this.#behind.fence(this.marks.end)
     this.#parts.wakeWriter(this)
     return { stored: this.#stored(), segments }
+  }
+
+  /** Lets go of who waits for `segments`, which are not to be used then. */
+  forgetCapture(): void {
+    this.#behind.open()
   }
 
   /** When nothing is pending: all of it is written, and synced. */
@@ -456,43 +404,26 @@ export class FileLog implements PartitionLog, Participant {
     return { ...id, topic, start, end, epoch, stamped: this.#stamped, state: this.#state.toJSON() }
   }
 
-  /** Makes what was written behind last. */
-  sync(): Promise<void> {
-    return this.#parts.segments.sync()
+  /**
+   * Makes what was written behind last.
+   * @throws OdradekError STORAGE_ERROR, also for a full disk: what a sync has failed for is not to be had again.
+   */
+  async sync(): Promise<void> {
+    try {
+      await this.#parts.segments.sync()
+    } catch (cause) {
+      throw new OdradekError('STORAGE_ERROR', `segments of ${this.#name} could not be synced`, { cause })
+    }
   }
 
   // ── looking up ────────────────────────────────────────────────────────────────────────────────
 
-  async offsetAt(timestamp: number): Promise<At | undefined> {
-    const seen = this.#written
-    const from = (await this.#parts.segments.seekTime(timestamp)) ?? seen
-    return this.#firstAtOrAfter(timestamp, from)
+  offsetAt(timestamp: number): Promise<At | undefined> {
+    return this.#lookup.offsetAt(timestamp)
   }
 
-  async newest(): Promise<At | undefined> {
-    let newest = -1
-    for (let at = this.marks.start; at < this.marks.high; ) {
-      const segment = this.#parts.segments.list.find(({ next }) => next > at)
-      if (segment !== undefined && segment.base >= at && segment.next <= this.#written) {
-        newest = Math.max(newest, segment.maxTimestamp)
-        at = segment.next
-      } else {
-        const chunk = await this.#resident.chunkAt(at)
-        newest = Math.max(newest, chunk.newestTimestamp(Math.max(at, this.marks.start)))
-        at = Math.max(chunk.next, this.marks.start)
-      }
-    }
-    return newest < 0 ? undefined : this.offsetAt(newest)
-  }
-
-  async #firstAtOrAfter(timestamp: number, from: number): Promise<At | undefined> {
-    for (let at = Math.max(from, this.marks.start); at < this.marks.high; ) {
-      const chunk = await this.#resident.chunkAt(at)
-      const found = chunk.firstAtOrAfter(timestamp, Math.max(at, this.marks.start))
-      if (found !== undefined) return found
-      at = Math.max(chunk.next, this.marks.start)
-    }
-    return undefined
+  newest(): Promise<At | undefined> {
+    return this.#lookup.newest()
   }
 
   epochEnd(epoch: number): { epoch: number; endOffset: number } | undefined {
@@ -510,25 +441,24 @@ export class FileLog implements PartitionLog, Participant {
   /** Pending records are still committed: they were accepted. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#reading.closed = true
+    this.#wakes.clear()
   }
 
-  /** Closes it for good: what was not committed will not be, and nothing more is written to its files. */
+  /** As before `close`, but for those who listened. */
+  reopen(): void {
+    this.#closed = false
+    this.#reading.closed = false
+  }
+
+  /** Its end is committed: nothing more is written to its files, and nothing is kept. */
   abandon(): void {
-    this.#closed = true
-    this.#deleted = true
     this.#committer.leave(this)
+    this.#behind.end()
     this.#resident.clear()
-    this.#fence?.reached([])
   }
-}
 
-/** Cuts a run after `maxBytes`, but leaves it one row. */
-function shorten(run: Slice, maxBytes: number): void {
-  let bytes = 0
-  for (let i = 0; i < run.count; i++) {
-    bytes += run.columns.sizeAt(run.row + i)
-    if (bytes <= maxBytes || i === 0) continue
-    run.count = i
-    run.next = run.columns.offsetAt(run.row + i)
+  get isAbandoned(): boolean {
+    return this.#behind.isOver
   }
 }

@@ -80,14 +80,12 @@ export class Resident {
     return { bytes, base: from, next }
   }
 
-  /** Segments have everything below `next`. */
+  /** Segments have everything below `next`. Chunks that may leave now do so while others are unpinned. */
   written(next: number): void {
-    for (let i = this.#chunks.length - 1; i >= 0; i--) {
-      const chunk = this.#chunks[i] as Chunk
-      if (chunk.next > next) continue
-      if (!chunk.pinned) return
-      this.#cache.unpin(chunk)
-    }
+    const end = this.#indexOf(next)
+    let first = end
+    while (first > 0 && this.#chunks[first - 1]?.pinned) first--
+    for (const chunk of this.#chunks.slice(first, end)) this.#cache.unpin(chunk)
   }
 
   // ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -148,8 +146,9 @@ export class Resident {
     const { bytes, base, next } = this.#withoutOverlap(read, offset)
     const options = { base, decoder: this.#decoder, onEvicted: this.#evicted }
     const chunks = Chunk.of(bytes, next, options)
-    for (const chunk of chunks) this.#insert(chunk)
-    return chunks.find((chunk) => chunk.next > offset) as Chunk
+    // From behind, so that what was asked for is the last to leave.
+    for (const chunk of chunks.reverse()) this.#insert(chunk)
+    return chunks.find((chunk) => chunk.base <= offset) as Chunk
   }
 
   #insert(chunk: Chunk): void {

@@ -1,9 +1,10 @@
 /**
  * What a log on disk may amount to, and where its start must be for more to fit. Bytes are those of its batches; what
- * is pending counts as what it was said to be until its batch is made.
+ * is pending counts as what it was said to be until its batch is made, and all of its records as equally large.
  *
  *   start          gate                         high           end
  *   │ may go       │ needed by a reader         │ not durable  │ room?
+ *                                                     │ pending
  *
  * The start never passes `high`: what a crash may still take back cannot be evicted. So while more comes in one
  * moment than is retained, publishers wait for the disk.
@@ -19,20 +20,20 @@ const EXEMPT_FACTOR = 2
 export class Room {
   gate: number = Number.POSITIVE_INFINITY
   readonly #marks: Readonly<Marks>
+  /** Of all that is not pending. */
   readonly #extent: Extent
+  /** As the extent has it: it knows better as it grows, and all that is derived must agree. */
   #startPosition: number
   #maxRecords = 0
   #maxBytes = 0
-  /** Where what is pending begins: its true size is known when it is formed. */
   #pendingFrom: number
-  #pendingPosition: number
+  #pendingBytes = 0
 
   constructor(marks: Readonly<Marks>, extent: Extent) {
     this.#marks = marks
     this.#extent = extent
     this.#startPosition = extent.positionOf(marks.start)
     this.#pendingFrom = marks.end
-    this.#pendingPosition = extent.endPosition
   }
 
   limit(retention: RetentionLimits): void {
@@ -42,24 +43,34 @@ export class Room {
 
   /** Bytes from the start to the end. */
   get sizeBytes(): number {
-    return this.#extent.endPosition - this.#startPosition
+    return this.#endPosition - this.#startPosition
   }
 
   bytesFrom(offset: number): number {
-    if (offset <= this.#marks.start) return this.sizeBytes
-    return this.#extent.endPosition - this.#extent.positionOf(offset)
+    return offset <= this.#marks.start ? this.sizeBytes : this.#endPosition - this.#positionOf(offset)
   }
 
-  appended(end: number, sizeBytes: number): void {
-    this.#extent.append(end, sizeBytes)
+  get #endPosition(): number {
+    return this.#extent.endPosition + this.#pendingBytes
   }
 
-  /** What was pending has its true size now. */
+  #positionOf(offset: number): number {
+    const from = this.#pendingFrom
+    if (offset <= from) return this.#extent.positionOf(offset)
+    const share = Math.min(1, (offset - from) / (this.#marks.end - from))
+    return this.#extent.endPosition + Math.floor(share * this.#pendingBytes)
+  }
+
+  appended(sizeBytes: number): void {
+    this.#pendingBytes += sizeBytes
+  }
+
+  /** What was pending, all of it, has its true size now. */
   formed(batches: readonly PendingBatch[]): void {
-    this.#extent.rewind(this.#pendingFrom, this.#pendingPosition)
     for (const { next, bytes } of batches) this.#extent.append(next, bytes.length)
     this.#pendingFrom = this.#marks.end
-    this.#pendingPosition = this.#extent.endPosition
+    this.#pendingBytes = 0
+    this.#startPosition = this.#extent.positionOf(this.#marks.start)
   }
 
   trimmed(start: number): void {
@@ -92,7 +103,9 @@ export class Room {
   #startFor(records: number, bytes: number, factor: number): number {
     const { start, end } = this.#marks
     const byRecords = Math.max(start, end + records - this.#maxRecords * factor)
-    const position = this.#extent.endPosition + bytes - this.#maxBytes * factor
-    return position <= this.#startPosition ? byRecords : Math.max(byRecords, this.#extent.offsetAt(position))
+    const position = this.#endPosition + bytes - this.#maxBytes * factor
+    if (position <= this.#startPosition) return byRecords
+    // What is pending does not go, so where in it hardly matters.
+    return Math.max(byRecords, position > this.#extent.endPosition ? end : this.#extent.offsetAt(position))
   }
 }

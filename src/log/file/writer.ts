@@ -3,7 +3,7 @@
  * journal's own writes find the disk free. What cannot be written stays in memory, and in the journal, and is tried
  * again; the journal runs full before memory does.
  */
-import type { Clock } from '../../model/clock.ts'
+import type { Clock, Timer } from '../../model/clock.ts'
 import type { FileLog } from './file-log.ts'
 
 const RETRY_MS = 1_000
@@ -20,9 +20,13 @@ export class Writer {
   readonly #listener: WriterListener
   readonly #waiting = new Set<FileLog>()
   #running: Promise<void> | null = null
+  /** What is being written now. */
+  #current: FileLog | null = null
+  #writing: Promise<unknown> = Promise.resolve()
   /** Waits before it tries again. */
-  #pausing = false
+  #pause: Timer | null = null
   #failed = false
+  #stopped = false
 
   constructor(clock: Clock, listener: WriterListener) {
     this.#clock = clock
@@ -30,20 +34,31 @@ export class Writer {
   }
 
   wake(log: FileLog): void {
+    if (this.#stopped) return
     this.#waiting.add(log)
-    if (this.#running === null && !this.#pausing) void this.#run()
+    if (this.#pause === null) this.#run()
   }
 
-  /** Resolves when nothing is left to be written, or it cannot be. */
-  async idle(): Promise<void> {
-    while (this.#running !== null) await this.#running
+  /** For a log that is gone: resolves when nothing of it is written any more. */
+  async forget(log: FileLog): Promise<void> {
+    this.#waiting.delete(log)
+    if (this.#current === log) await this.#writing
   }
 
-  #run(): Promise<void> {
-    this.#running = this.#writeAll().finally(() => {
+  /** Resolves when nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#waiting.clear()
+    this.#pause?.cancel()
+    await this.#running
+  }
+
+  #run(): void {
+    this.#running ??= this.#writeAll().finally(() => {
       this.#running = null
+      // Somebody may have come when all seemed to be done.
+      if (this.#waiting.size > 0 && this.#pause === null) this.#run()
     })
-    return this.#running
   }
 
   async #writeAll(): Promise<void> {
@@ -51,26 +66,35 @@ export class Writer {
     await null
     for (const log of this.#waiting) {
       this.#waiting.delete(log)
-      try {
-        await log.writeBehind()
-      } catch (error) {
-        this.#waiting.add(log)
-        this.#failed = true
-        this.#listener.failed(error)
-        this.#retryLater()
-        return
-      }
+      if (!(await this.#write(log))) return
     }
     if (!this.#failed) return
     this.#failed = false
     this.#listener.recovered()
   }
 
-  #retryLater(): void {
-    this.#pausing = true
-    this.#clock.setTimer(() => {
-      this.#pausing = false
-      if (this.#running === null && this.#waiting.size > 0) void this.#run()
+  async #write(log: FileLog): Promise<boolean> {
+    const writing = log.writeBehind()
+    this.#current = log
+    this.#writing = writing.catch(() => undefined)
+    try {
+      await writing
+      return true
+    } catch (error) {
+      this.#failed = true
+      this.#listener.failed(error)
+      if (!this.#stopped) this.#tryAgain(log)
+      return false
+    } finally {
+      this.#current = null
+    }
+  }
+
+  #tryAgain(log: FileLog): void {
+    this.#waiting.add(log)
+    this.#pause = this.#clock.setTimer(() => {
+      this.#pause = null
+      this.#run()
     }, RETRY_MS)
   }
 }

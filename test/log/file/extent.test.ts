@@ -41,16 +41,6 @@ describe('the extent of a log', () => {
     expect([extent.offsetAt(-1), extent.offsetAt(5000)]).toEqual([5, 15])
   })
 
-  it('forgets what counts no more, and what is appended instead follows', () => {
-    const extent = filled(0, [[10, 1000]])
-    extent.append(20, 90 * KiB)
-    extent.append(30, 90 * KiB)
-    extent.rewind(10, 1000)
-    expect([extent.endPosition, extent.positionOf(10)]).toEqual([1000, 1000])
-    extent.append(30, 500)
-    expect([extent.endPosition, extent.positionOf(20)]).toEqual([1500, 1000])
-  })
-
   it('never falls, finds each position again, and keeps both when it is trimmed', () => {
     const steps = fc.array(fc.tuple(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 20 * KiB })), {
       minLength: 1,
