@@ -299,13 +299,16 @@ export class Member {
   proceeds(slot: Slot, outcome: unknown): boolean {
     const { record } = slot
     if (record === null || record.state !== IN_FLIGHT || outcome === false || !this.#acksPlainly) return false
-    const { pump } = record.cursor
     if (slot.sampledAt >= 0) this.sample(slot.sampledAt)
     record.slot = null
-    const next = pump.follow(this, record)
+    this.#vacate(slot)
+    const { pump } = record.cursor
+    pump.resolved(record)
+    const next = this.reader.nextFor(this, pump)
     if (next !== undefined) this.#invokeIn(slot, next)
     else {
-      this.release(slot)
+      this.#recycle(slot)
+      this.#freed()
       pump.unblock()
       // Last, so that there is something to live for all the while.
       this.#dispatcher.deactivate()
@@ -315,8 +318,7 @@ export class Member {
 
   /** Runs the handler on one record in the place that another has just left. While it is called, the slot is nobody's. */
   #invokeIn(slot: Slot, record: DeliveryRecord): void {
-    this.#unlink(slot)
-    slot.record = null
+    this.busy++
     this.#begin(record)
     const sampledAt = this.#startOfSample()
     const { handler } = this

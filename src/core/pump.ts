@@ -9,7 +9,7 @@
  *
  * `run` is called by the dispatcher, and handlers run inside it; whatever they call changes state and at most asks
  * the dispatcher for another turn. When that state is this cursor's, its `stamp` changes and the loop starts over.
- * `follow` is for the reaction of a handler's promise, never inside a run: what takes a record's place.
+ * `resolved` and `fill` are for the reaction of a handler's promise, never inside a run.
  */
 import type { PeekResult } from '../log/contract.ts'
 import { type Columns, Slice } from '../model/batch.ts'
@@ -17,6 +17,7 @@ import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
 import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
+import type { Deque } from './deque.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
 import type { Member } from './member.ts'
@@ -53,7 +54,7 @@ export class Pump {
   #waits = 0
   /** The cursor's position when this run began. */
   #from = 0
-  /** Rows at hand for `follow`: nobody else can have taken them while `stamp` is the same. */
+  /** Rows at hand for `fill`, within the window: nobody else can have taken them while `stamp` is the same. */
   #columns = slice.columns
   #row = 0
   #end = 0
@@ -128,29 +129,49 @@ export class Pump {
 
   // ── in a reaction ─────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * The handler of `record` has resolved. Acks it, and answers what is handed out in the place it had, already in the
-   * window; undefined where that is for a run to find out. The pump goes on waiting all the while, since in the
-   * end it waits for the same again.
-   */
-  follow(member: Member, record: DeliveryRecord): DeliveryRecord | undefined {
+  /** The handler of `record` has resolved, which acks it. */
+  resolved(record: DeliveryRecord): void {
     const cursor = this.#cursor
     const { committed } = cursor.window
     cursor.ackNow(record, record.offset)
     if (cursor.window.committed !== committed) cursor.moved()
-    return this.#mayFollow(member) ? this.#nextRow() : undefined
   }
 
-  /** Whether it waited for just that, a place of `member` or the end of its head, and has something to fill it. */
-  #mayFollow(member: Member): boolean {
-    const { byPartition, ready, reader, window } = this.#cursor
+  /** A settle of its own may have been what it waited for, but others were there before. */
+  standInLine(): void {
+    if (this.#status !== BLOCKED) return
+    const { byPartition, reader, window } = this.#cursor
+    if (!byPartition || window.unsettled > 0) this.wake()
+    else {
+      this.#status = PARKED
+      reader.park(this.#cursor)
+    }
+  }
+
+  /**
+   * `member` has a place again, and it is this pump's turn: what it hands out in it, already in the window, without a
+   * run. Undefined where it is not as simple as that. Where order allows more, it stays in `line`, as the last.
+   */
+  fill(member: Member, line: Deque<Pump>): DeliveryRecord | undefined {
+    const next = this.#mayFill(member) ? this.#nextFor(member) : undefined
+    if (next === undefined || this.#status !== PARKED) return next
+    if (this.#cursor.byPartition) {
+      line.shift()
+      this.#status = BLOCKED
+    } else if (line.length > 1) line.push(line.shift() as Pump)
+    return next
+  }
+
+  /** Whether it waits for just that, a place or the end of its head, and has something to fill the place with. */
+  #mayFill(member: Member): boolean {
+    const { byPartition, only, reader, ready, window } = this.#cursor
     return (
-      (byPartition ? this.#status === BLOCKED && window.unsettled === 0 : this.#status === PARKED) &&
+      (this.#status === PARKED || (this.#status === BLOCKED && byPartition)) &&
+      (!byPartition || window.unsettled === 0) &&
+      (only === member || (only === null && !reader.assigned)) &&
       ready.length === 0 &&
-      member.busy <= member.limit &&
-      member.credit > 0 &&
-      (this.#hasRows() || this.#reach(member)) &&
-      reader.takesTurn(this, member) &&
+      member.free &&
+      (this.#hasRows() || this.#reach()) &&
       this.#dispatcher.goesOnInReaction()
     )
   }
@@ -166,10 +187,10 @@ export class Pump {
     )
   }
 
-  /** Takes rows to hand that are for `member` alone. */
-  #reach(member: Member): boolean {
+  /** Takes rows to hand. */
+  #reach(): boolean {
     const cursor = this.#cursor
-    if (cursor.only !== member || cursor.policy !== null) return false
+    if (cursor.policy !== null) return false
     if (this.peekNew(ROWS_AT_HAND, slice) !== 'hit') return false
     const { columns, row, count } = slice
     this.#columns = columns
@@ -180,17 +201,21 @@ export class Pump {
     return count > 0
   }
 
-  #nextRow(): DeliveryRecord | undefined {
+  /** The next row for a place of `member`, the only one there is. */
+  #nextFor(member: Member): DeliveryRecord | undefined {
     const cursor = this.#cursor
-    const { window } = cursor
+    const { reader, window } = cursor
     const columns = this.#columns
     while (this.#row < this.#end && this.#stamp === cursor.stamp) {
       const row = this.#row
       const offset = columns.offsetAt(row)
-      if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return undefined
       this.#row++
       if (isConsumed(cursor, columns, row, offset, this.#checked)) continue
       const record = recordOf(cursor, columns, row, offset)
+      if (cursor.only === null) {
+        const chosen = reader.selected(record, reader.freeOf(cursor.members), cursor.members)
+        if (chosen !== member || this.#stamp !== cursor.stamp) return undefined
+      }
       window.enter(record, offset)
       if (cursor.byKey && columns.keys !== null) cursor.chains.add(record)
       cursor.inFlight++
@@ -339,13 +364,13 @@ export class Pump {
     const checked = needsLook(cursor, columns)
     for (let row = first; row < end; row++) {
       const offset = columns.offsetAt(row)
-      if (!this.#anyFree()) return PARKED
+      const free = reader.freeOf(cursor.members)
+      if (free.length === 0) return PARKED
       if (window.unsettled > 0 && offset - window.committed >= MAX_WINDOW) return BLOCKED
       if (isConsumed(cursor, columns, row, offset, checked)) continue
       const record = recordOf(cursor, columns, row, offset)
-      const member = reader.memberFor(cursor, record)
+      const member = reader.selected(record, free, cursor.members)
       if (cursor.stamp !== stamp) return RUNNING
-      if (member === 'none') return PARKED
       if (member === 'hold') this.#holdNew(record, offset)
       else if (member.settings.batch !== undefined) return this.#giveBatch(member)
       else this.#giveNew(member, record, offset)

@@ -111,6 +111,8 @@ export class Reader {
   readonly parked: Deque<Pump> = new Deque()
   readonly #seats = new Map<string, Seat>()
   readonly #strategy: DeliveryStrategy
+  /** Whose choice needs no check. */
+  readonly #builtIn: boolean
   readonly #withAside = new Set<Cursor>()
   readonly #notices = new Map<Cursor, Map<DropReason, Notice>>()
   /** Reused by every selection. */
@@ -134,6 +136,7 @@ export class Reader {
     this.settle = new Settle(this)
     this.deadLetters = deadLetters
     this.#strategy = makeStrategy(settings.strategy)
+    this.#builtIn = typeof settings.strategy === 'string'
   }
 
   /** Whether it holds logs at all: it has a name, and does not merely skip. */
@@ -221,13 +224,13 @@ export class Reader {
     if (this.assigned) return 'none'
     const avoid = this.#avoided(cursor.members, record)
     const all = avoid === null ? cursor.members : cursor.members.filter((each) => each !== avoid)
-    const free = this.#freeOf(all)
+    const free = this.freeOf(all)
     if (free.length === 0) return avoid === null ? 'none' : 'hold'
-    return this.#selected(record, free, all)
+    return this.selected(record, free, all)
   }
 
   /** Those with room. Nothing is copied, nor an array cut, as long as all have some, as those of synchronous handlers do. */
-  #freeOf(all: readonly Member[]): readonly Member[] {
+  freeOf(all: readonly Member[]): readonly Member[] {
     let count = 0
     for (const member of all) if (member.free) count++
     if (count === all.length) return all
@@ -246,12 +249,14 @@ export class Reader {
       : null
   }
 
-  #selected(record: DeliveryRecord, free: readonly Member[], all: readonly Member[]): Member | 'hold' {
+  /** Whom of `free`, who are some of `all`, the strategy gives a record to. */
+  selected(record: DeliveryRecord, free: readonly Member[], all: readonly Member[]): Member | 'hold' {
     this.#state.all = all
     this.#state.attempt = record.attempt
     try {
       const chosen = this.#strategy.select(record as LogRecord, free, this.#state)
       if (chosen === 'hold') return 'hold'
+      if (this.#builtIn) return (chosen as Member).free ? (chosen as Member) : 'hold'
       for (const member of all) if (member === chosen) return member.free ? member : 'hold'
       throw new OdradekError(
         'INVALID_ARGUMENT',
@@ -290,14 +295,17 @@ export class Reader {
     }
   }
 
-  /** Whether a place that `member` has again is this pump's turn, and nobody's before. Then it stands behind the others. */
-  takesTurn(pump: Pump, member: Member): boolean {
-    const parked = this.assigned ? member.parked : this.parked
-    if (this.#withAside.size > 0) return false
-    if (parked.length === 0) return true
-    if (parked.peek() !== pump) return false
-    if (parked.length > 1) parked.push(parked.shift() as Pump)
-    return true
+  /**
+   * What goes out in a place that `member` has again, already in its window: the next record of who is first in line,
+   * or else of `pump`, whose record had the place. Undefined where that takes a run.
+   */
+  nextFor(member: Member, pump: Pump): DeliveryRecord | undefined {
+    if (this.#withAside.size > 0) return undefined
+    const line = this.assigned ? member.parked : this.parked
+    const first = line.peek()
+    if (first === undefined) return pump.fill(member, line)
+    pump.standInLine()
+    return first.fill(member, line)
   }
 
   get hasParked(): boolean {

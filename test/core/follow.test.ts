@@ -2,8 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/coordinator/subscription.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
+import type { DeliveryStrategy, StrategyName } from '../../src/model/options.ts'
 import { upTo, World } from '../support/world.ts'
 
+type GroupStrategy = StrategyName | DeliveryStrategy
 type Handle = (delivery: Delivery<number>, sub: Subscription) => unknown
 
 const CASES: readonly [what: string, handle: Handle, attempts: number][] = [
@@ -44,7 +46,7 @@ describe.each(['partition', 'key', 'none'] as const)('with order %s, a handler t
         },
         { id: 'reader', order, retry: { attempts: 2, delayMs: 0 } },
       )
-      for (const value of upTo(6)) await topic.publish(value)
+      await topic.publishAll(upTo(6).map((value) => ({ value })))
       await world.broker.idle()
       expect(seen.filter((value) => value === special)).toHaveLength(attempts)
       expect(new Set(seen)).toEqual(new Set(upTo(6)))
@@ -71,7 +73,7 @@ describe('a record that follows another', () => {
         },
         { group: 'workers', id: 'leaver' },
       )
-      for (const value of upTo(6)) await topic.publish(value)
+      await topic.publishAll(upTo(6).map((value) => ({ value })))
       await world.broker.idle()
       expect(seen).toEqual(upTo(last + 1))
       const { counters, cursors } = sub.describe()
@@ -93,7 +95,7 @@ describe('a record that follows another', () => {
       },
       { ...options, concurrency: 2, order: 'partition' },
     )
-    for (const value of upTo(2)) await topic.publish(value)
+    await topic.publishAll(upTo(2).map((value) => ({ value })))
     await world.clock.advance(600)
     expect(seen).toEqual([
       [0, 1],
@@ -137,7 +139,7 @@ describe('a record that follows another', () => {
       },
       { id: 'reader', concurrency: 4 },
     )
-    for (const value of upTo(60)) await topic.publish(value, { key: `k${value % 5}` })
+    await topic.publishAll(upTo(60).map((value) => ({ value, key: `k${value % 5}` })))
     await world.clock.advance(200)
     expect(most).toBe(1)
     expect(order).toHaveLength(60)
@@ -165,5 +167,66 @@ describe('a record that follows another', () => {
     settleHead()
     await world.broker.idle()
     expect(seen).toBe(20_000)
+  })
+})
+
+describe('in a group, what follows a record', () => {
+  const strategies: readonly [string, GroupStrategy][] = [
+    ['round-robin', 'round-robin'],
+    ['least-in-flight', 'least-in-flight'],
+    ['weighted', 'weighted'],
+    ['sticky-key', 'sticky-key'],
+    [
+      'one that sets every other record aside',
+      { select: (record, [free]) => (setsAside(record) ? 'hold' : (free ?? 'hold')) },
+    ],
+    [
+      'one that wants a certain member, busy or not',
+      { select: (record, _, { all }) => all[Number(record.value) % all.length] ?? 'hold' },
+    ],
+  ]
+  const asked = new Map<number, number>()
+
+  function setsAside({ offset }: { offset: number }): boolean {
+    const times = (asked.get(offset) ?? 0) + 1
+    asked.set(offset, times)
+    return offset % 2 === 1 && times === 1
+  }
+
+  it.each(strategies)('is whom the strategy gives it to, and nothing is left: %s', async (_, strategy) => {
+    asked.clear()
+    const world = new World()
+    const topic = await world.broker.createTopic<number>('orders')
+    const seen = new Map<string, number[]>()
+    for (const id of ['a', 'b', 'c']) {
+      const values: number[] = []
+      seen.set(id, values)
+      await topic.subscribe(async (d) => void values.push(d.value), { group: 'workers', id, strategy })
+    }
+    await topic.publishAll(upTo(300).map((value) => ({ value, key: `k${value % 7}` })))
+    await world.broker.idle()
+    const all = [...seen.values()].flat()
+    expect(all.sort((x, y) => x - y)).toEqual(upTo(300))
+    for (const values of seen.values()) {
+      for (const key of upTo(7)) {
+        const ofKey = values.filter((value) => value % 7 === key)
+        expect(ofKey).toEqual([...ofKey].sort((x, y) => x - y))
+      }
+    }
+    if (strategy === 'round-robin') for (const values of seen.values()) expect(values).toHaveLength(100)
+    if (strategy === 'sticky-key') {
+      for (const key of upTo(7)) {
+        expect([...seen.values()].filter((values) => values.some((value) => value % 7 === key))).toHaveLength(
+          1,
+        )
+      }
+    }
+    if (typeof strategy === 'object' && asked.size === 0) {
+      expect([...seen.values()].map((values) => new Set(values.map((value) => value % 3)))).toEqual([
+        new Set([0]),
+        new Set([1]),
+        new Set([2]),
+      ])
+    }
   })
 })
