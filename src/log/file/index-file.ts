@@ -23,6 +23,7 @@ export class IndexFile {
   /** How much of the segment it covers; for what a former process left, how much it may. */
   coveredBytes = 0
   #writing: Promise<void> = Promise.resolve()
+  #removed = false
 
   constructor(
     path: string,
@@ -36,8 +37,8 @@ export class IndexFile {
     this.#crc32c = crc32c
   }
 
-  /** What it says, if it is an index of no more than the first `maxBytes` of the segment. */
-  async read(maxBytes: number): Promise<SavedIndex | undefined> {
+  /** What it says, if it is an index. */
+  async read(): Promise<SavedIndex | undefined> {
     let bytes: Uint8Array
     try {
       bytes = await this.#pool.use(this.path, 'read', async (file) => {
@@ -50,19 +51,21 @@ export class IndexFile {
     }
     // Read once, and perhaps replaced later.
     await this.#pool.forget(this.path)
-    const saved = decodeIndex(bytes, this.#base, this.#crc32c)
-    return saved !== undefined && saved.of.sizeBytes <= maxBytes ? saved : undefined
+    return decodeIndex(bytes, this.#base, this.#crc32c)
   }
 
-  /** Replaces it. Never fails; one write after the other. */
-  write(index: SegmentIndex, of: Extract): Promise<void> {
+  /** Replaces it, unless it was removed. Never fails; one write after the other. */
+  async write(index: SegmentIndex, of: Extract): Promise<void> {
+    if (this.#removed) return
     const bytes = encodeIndex(index, this.#base, of, this.#crc32c)
     const { sizeBytes } = of
     this.#writing = this.#writing.then(() => this.#write(bytes, sizeBytes))
-    return this.#writing
+    await this.#writing
   }
 
+  /** For good: whoever is making it meanwhile must not leave it behind. */
   async remove(): Promise<void> {
+    this.#removed = true
     await this.#writing
     await this.#fs.remove(this.path)
   }

@@ -270,7 +270,7 @@ export class Segment implements StoredSegment {
 
   /** From the file beside the segment as far as it goes, and from there on from the segment itself. */
   async #load(known: Extract): Promise<void> {
-    let saved = await this.#indexFile.read(known.sizeBytes)
+    let saved = await this.#indexFile.read()
     let survey = await this.#survey(known, saved)
     if (saved !== undefined && survey.differsFrom(known) !== null) {
       saved = undefined

@@ -164,6 +164,9 @@ describe('rows of a chunk', () => {
     expect(read(chunk, 2)).toMatchObject({ count: 2, next: 9 })
     expect(read(chunk, 7)).toMatchObject({ count: 0, next: 9 })
     expect(chunk.collect(7, 9, ALL)).toMatchObject({ bytes: new Uint8Array(0), next: 9 })
+    const [other] = Chunk.of(batchAt(2, { deltas: 2 }), 6, { base: 2, decoder, onEvicted }) as [Chunk]
+    expect(read(other, 2)).toMatchObject({ count: 2, next: 6 })
+    expect(read(other, 4)).toMatchObject({ count: 0, next: 6 })
   })
 })
 
@@ -197,8 +200,8 @@ describe('what a chunk hides', () => {
   })
 
   it('ends with its producer and its marker', () => {
-    const others = [batchAt(0, { deltas: 1, producer: transactional(8) }), ...batches.slice(1)]
-    others[0] = batchAt(0, { deltas: 2, producer: transactional(8) })
+    const plain = batchAt(1, { deltas: 1, producer: { ...tx, transactional: false } })
+    const others = [batchAt(0, { deltas: 1, producer: transactional(8) }), plain, ...batches.slice(1)]
     const chunk = chunkOf(0, ...others)
     chunk.markAborted(7, 0)
     expect(offsetsOf(read(chunk, 0, { bytes: ALL }))).toEqual([0, 1])

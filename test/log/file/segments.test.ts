@@ -412,6 +412,32 @@ describe('giving disk space back', () => {
     expect(await readAll(segments, 6)).toEqual([hex(batches(2, 4).at(-1) as Uint8Array)])
   })
 
+  it('leaves no index behind that a reader was about to make', async () => {
+    const clock = new ManualClock()
+    for (let seed = 0; seed < 20; seed++) {
+      const fs = new SimFs({ clock, turns: 4, seed })
+      const opening = (async () => {
+        const first = await openSegments(fs, [], { segmentBytes: 10 })
+        await append(first, ...batches(2, 3))
+        return openSegments(fs, first.stored(), { segmentBytes: 10 })
+      })()
+      await clock.settle()
+      const segments = await opening
+      fs.erase(indexPath(0))
+      const read = codeOf(segments.read(0))
+      for (let turns = 0; turns < seed; turns++) {
+        await new Promise<void>((resolve) => {
+          clock.nextTurn(resolve)
+          void clock.settle()
+        })
+      }
+      const removed = segments.removeBelow(2)
+      await clock.settle()
+      await Promise.all([read, removed])
+      expect(fs.files().filter((path) => path.includes('/00000000000000000000.'))).toEqual([])
+    }
+  })
+
   it('may be killed at any point, and is done again', async () => {
     const fs = new SimFs()
     const first = await openSegments(fs, [], { segmentBytes: 10 })
