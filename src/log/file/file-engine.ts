@@ -260,7 +260,6 @@ class FileEngine implements Engine, Checkpointer {
     return new FileLog({
       id,
       topic: spec.topic,
-      codec: spec.codec,
       clock: this.#clock,
       crc32c: this.#crc32c,
       committer: this.#open,

@@ -16,7 +16,6 @@ import type { Batch, Columns, Slice } from '../../model/batch.ts'
 import type { Clock } from '../../model/clock.ts'
 import { abortedError, OdradekError } from '../../model/errors.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
-import type { ValueCodec } from '../../model/value-codec.ts'
 import {
   type Appended,
   type At,
@@ -60,7 +59,6 @@ const REFUSED = { NO_ROOM, STORAGE_FULL: LOG_STORAGE_FULL, POISONED: LOG_POISONE
 export interface LogParts {
   readonly id: LogId
   readonly topic: string
-  readonly codec: ValueCodec
   readonly clock: Clock
   readonly crc32c: Crc32c
   readonly committer: Committer
@@ -201,8 +199,7 @@ export class FileLog implements PartitionLog, Participant {
   }
 
   #tryAppendBytes(batch: Batch, mode: RoomMode): Appended | Refusal {
-    const { codec, crc32c } = this.#parts
-    const incoming = readIncoming(batch, codec, crc32c, this.#stamped)
+    const incoming = readIncoming(batch, null, this.#parts.crc32c, this.#stamped)
     if (incoming === 'INVALID') return incoming
     const { count, bytes, maxTimestamp, producer, marker } = incoming
     if (this.#isTooLarge(count, bytes.length)) return 'TOO_LARGE'

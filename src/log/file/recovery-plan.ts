@@ -28,6 +28,8 @@ export interface RecoveryPlan {
   readonly created: readonly CreatedLog[]
   /** Deleted, with files that may still be there. */
   readonly deleted: readonly LogId[]
+  /** How often each log is deleted in the journal: its entries before the last time are of a log that is gone. */
+  readonly deletions: ReadonlyMap<string, number>
   /** Why every log begins a new leader epoch: damage was left out, or records may be missing. */
   readonly newEpochs: 'damage' | 'unclean' | null
 }
@@ -64,15 +66,14 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
   const checkpoint = await checkpointOf(fs, crc32c)
   const journal = await readJournal(fs, checkpoint.sequence, seeded(crc32c, checkpoint.seed))
   const { tail } = journal
-  const { deleted, starts, logs } = lookAhead(journal.groups, checkpoint.deleting)
-  const gone = new Set(deleted.map(keyOf))
+  const { deleted, deletions, starts, logs } = lookAhead(journal.groups, checkpoint.deleting)
   const refusals: Refused[] = []
   if (tail.kind === 'corrupt') refusals.push({ error: corruptJournal(tail), salvageable: true })
   const kept: KeptLog[] = []
   for (const stored of checkpoint.logs) {
     const key = keyOf(stored)
+    if (deletions.has(key)) continue
     logs.delete(key)
-    if (gone.has(key)) continue
     try {
       const options = { fs, log: stored, start: stored.start, neededFrom: starts.get(key) ?? stored.start }
       kept.push({ stored, segments: await planSegments(options, stored.segments) })
@@ -83,8 +84,8 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
     }
   }
   const created: CreatedLog[] = []
-  for (const [key, id] of logs) {
-    if (!gone.has(key)) created.push({ id, segments: await planSegments({ fs, log: id, start: 0 }, []) })
+  for (const id of logs.values()) {
+    created.push({ id, segments: await planSegments({ fs, log: id, start: 0 }, []) })
   }
   return {
     checkpoint,
@@ -93,7 +94,8 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
     aside: tail.kind === 'clean' ? null : asideOf(tail),
     kept,
     created,
-    deleted,
+    deleted: [...deleted.values()],
+    deletions,
     newEpochs: newEpochs(checkpoint, tail),
   }
 }
@@ -112,20 +114,27 @@ async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint>
   return { format: 1, sequence: 0, clean: true, durability: 'fsync', seed: seed as number, ...empty }
 }
 
-/** What has to be known of the groups before segments are looked at: files may be gone for a reason. */
+/**
+ * What has to be known of the groups before segments are looked at: files may be gone for a reason. A log may come
+ * again after it was deleted, and then has nothing of the one before.
+ */
 function lookAhead(groups: Iterable<Group>, deleting: readonly LogId[]) {
-  const deleted = [...deleting]
+  const deleted = new Map(deleting.map((log) => [keyOf(log), log]))
+  const deletions = new Map<string, number>()
   const starts = new Map<string, number>()
   const logs = new Map<string, LogId>()
   for (const { entries } of groups) {
     for (const entry of entries) {
       if (entry.kind === 'meta') continue
-      if (entry.kind === 'delete') deleted.push(entry.log)
-      else logs.set(keyOf(entry.log), entry.log)
-      if (entry.kind === 'start') starts.set(keyOf(entry.log), entry.offset)
+      const key = keyOf(entry.log)
+      const [there, gone] = entry.kind === 'delete' ? [deleted, logs] : [logs, deleted]
+      there.set(key, entry.log)
+      gone.delete(key)
+      if (entry.kind === 'delete') deletions.set(key, (deletions.get(key) ?? 0) + 1)
+      if (entry.kind === 'start') starts.set(key, entry.offset)
     }
   }
-  return { deleted, starts, logs }
+  return { deleted, deletions, starts, logs }
 }
 
 function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt' }): DamagedFile {

@@ -69,7 +69,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   for (const log of plan.kept) logs.set(keyOf(log.stored), await restored(options, log))
   for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
   const meta = new Map(checkpoint.meta)
-  await replay(journal.groups, logs, meta)
+  await replay(journal.groups, logs, meta, new Map(plan.deletions))
   if (newEpochs !== null) startEpochs(logs)
   if (newEpochs === 'unclean' && logs.size > 0) {
     findings.push(
@@ -93,7 +93,9 @@ async function restored(
   const { topicId, partition, topic, start, end, epoch, stamped } = stored
   const id = { topicId, partition }
   const segments = await Segments.restore({ ...options, log: id, start }, stored.segments, plan)
-  return { id, topic, segments, state: PartitionState.fromJSON(stored.state), start, end, epoch, stamped }
+  const state = PartitionState.fromJSON(stored.state)
+  state.trim(start)
+  return { id, topic, segments, state, start, end, epoch, stamped }
 }
 
 async function created(options: RecoveryOptions, { id, segments: plan }: CreatedLog): Promise<RecoveredLog> {
@@ -103,21 +105,26 @@ async function created(options: RecoveryOptions, { id, segments: plan }: Created
   return { id, topic: '', segments, state, start: 0, end: 0, epoch: 0, stamped: 0 }
 }
 
-/** Entries of logs that are gone are passed by. */
+/** Entries of logs that are gone are passed by: those of which `deletions` are still to come. */
 async function replay(
   groups: Iterable<Group>,
   logs: ReadonlyMap<string, RecoveredLog>,
   meta: Map<string, unknown>,
+  deletions: Map<string, number>,
 ): Promise<void> {
   const replays = new Map<string, Replay>()
   const scan = new BatchScan()
   for (const { entries } of groups) {
     for (const entry of entries) {
-      if (entry.kind === 'meta') applyChanges(meta, entry.changes)
-      if (entry.kind === 'meta' || entry.kind === 'delete') continue
+      if (entry.kind === 'meta') {
+        applyChanges(meta, entry.changes)
+        continue
+      }
       const key = keyOf(entry.log)
+      const left = deletions.get(key) ?? 0
+      if (entry.kind === 'delete') deletions.set(key, left - 1)
       const log = logs.get(key)
-      if (log === undefined) continue
+      if (entry.kind === 'delete' || left > 0 || log === undefined) continue
       const of = replays.get(key) ?? new Replay(log, scan)
       replays.set(key, of)
       if (entry.kind === 'start') of.start(entry.offset)

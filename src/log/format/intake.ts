@@ -28,10 +28,13 @@ export interface Incoming {
   readonly marker: Marker | null
 }
 
-/** `notBefore`: what the timestamps of columns are raised to, in milliseconds since the epoch. */
+/**
+ * `codec`: of the values in columns, `null` where they are bytes already; `notBefore`: what the timestamps of columns
+ * are raised to, in milliseconds since the epoch.
+ */
 export function readIncoming(
   batch: Batch,
-  codec: ValueCodec,
+  codec: ValueCodec | null,
   crc32c: Crc32c,
   notBefore: number,
 ): Incoming | 'INVALID' {
@@ -62,7 +65,7 @@ function readControl(bytes: Uint8Array, header: BatchHeader, sizeBytes: number):
   return { bytes, count: 1, sizeBytes, maxTimestamp: header.maxTimestamp, producer, marker }
 }
 
-function encoded(batch: Batch, codec: ValueCodec, crc32c: Crc32c, notBefore: number): Uint8Array {
+function encoded(batch: Batch, codec: ValueCodec | null, crc32c: Crc32c, notBefore: number): Uint8Array {
   const given = batch.columns as Columns
   const rows = new Columns(0, given.count)
   for (let row = 0; row < given.count; row++) {

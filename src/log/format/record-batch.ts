@@ -166,7 +166,7 @@ export function producerOf(header: BatchHeader): ProducerInfo | null {
 
 /**
  * One batch of the `count` rows from `row` on, in memory of its own. Offset deltas follow the rows' offsets,
- * so they may have gaps.
+ * so they may have gaps. Without a codec, values are bytes already, and headers say what they are.
  * @throws OdradekError INVALID_VALUE when the codec does not take a value, UNSUPPORTED when the compression
  * is not available.
  */
@@ -174,7 +174,7 @@ export function encodeBatch(
   rows: Columns,
   row: number,
   count: number,
-  codec: ValueCodec,
+  codec: ValueCodec | null,
   options: EncodeOptions,
 ): Uint8Array {
   assert(count > 0 && row >= 0 && row + count <= rows.count, 'rows of a batch exist')
@@ -182,9 +182,11 @@ export function encodeBatch(
   const builder = new BatchBuilder()
   builder.open(options.baseOffset, rows.timestampAt(row))
   for (let at = row; at < row + count; at++) {
-    const { bytes, contentType } = codec.encode(rows.values[at])
+    const value = rows.values[at]
+    const encoded = codec === null ? null : codec.encode(value)
+    const bytes = encoded === null ? (value as Uint8Array | null) : encoded.bytes
     const delta = rows.offsetAt(at) - base
-    builder.add(bytes, rows.keyAt(at), rows.headersAt(at), rows.timestampAt(at), contentType, delta)
+    builder.add(bytes, rows.keyAt(at), rows.headersAt(at), rows.timestampAt(at), encoded?.contentType, delta)
   }
   return builder.finish(options)
 }
