@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
  * `npm run test:engines`: the suites of core and coordinator again, once for each engine other than memory. What says
  * something of memory alone is left out by name, with the reason: test/support/not-on.ts.
  */
-const ENGINES = ['bytes']
+const ENGINES = ['bytes', 'file']
 
 export default defineConfig({
   test: {

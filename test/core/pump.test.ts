@@ -19,6 +19,8 @@ describe('a reader', () => {
     log?.tryAppend(markerOf(transactional(1), true))
     log?.tryAppend(wireBatchOf([{ value: 'aborted' }], transactional(1)))
     log?.tryAppend(markerOf(transactional(2), false))
+    // The broker does not know that these are on their way to a disk.
+    await world.settle()
     await world.broker.idle()
     expect(seen).toEqual([[0, 'kept']])
     expect(sub.describe().cursors[0]).toMatchObject({ committed: 4, next: 4, lag: 0 })

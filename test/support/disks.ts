@@ -3,11 +3,13 @@
  * one that has crashed reaches the disk no more, and hears nothing of it.
  */
 import type { Engine, LogSpec, PartitionLog } from '../../src/log/contract.ts'
+import { fileEngine } from '../../src/log/file/file-engine.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Clock } from '../../src/model/clock.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { byteEngine } from './byte-engine.ts'
-import { changedLog } from './engines.ts'
+import { changedEngine, changedLog } from './engines.ts'
+import { SimFs } from './sim-fs.ts'
 
 export interface DiskEngine extends Engine {
   /** The process ends, without a close. */
@@ -15,7 +17,7 @@ export interface DiskEngine extends Engine {
 }
 
 export interface Disk {
-  open(clock: Clock): DiskEngine
+  open(clock: Clock): Promise<DiskEngine>
   /** The log of a partition loses everything, as a disk without flushes may. */
   loseLog(topicId: string, partition: number): Promise<void>
 }
@@ -24,7 +26,7 @@ export interface Disk {
 export function plainDisk(): Disk {
   const disk = memoryEngine({ clock: new ManualClock() })
   return {
-    open: () => new PlainEngine(disk),
+    open: async () => new PlainEngine(disk),
     loseLog: (topicId, partition) => disk.deleteLog(topicId, partition),
   }
 }
@@ -33,8 +35,27 @@ export function plainDisk(): Disk {
 export function byteDisk(): Disk {
   const disk = memoryEngine({ clock: new ManualClock() })
   return {
-    open: (clock) => byteEngine({ clock, disk }),
+    open: async (clock) => byteEngine({ clock, disk }),
     loseLog: (topicId, partition) => disk.deleteLog(topicId, partition),
+  }
+}
+
+/** A simulated directory. What is written survives the process that wrote it. */
+export function fileDisk(): Disk {
+  let fs = new SimFs()
+  return {
+    async open(clock) {
+      const mine = fs.kill({ clock })
+      fs = mine
+      const crash = (): void => {
+        fs = mine.kill()
+      }
+      return changedEngine(await fileEngine({ clock, fs: mine }), { crash } as Partial<Engine>) as DiskEngine
+    },
+    async loseLog(topicId, partition) {
+      const directory = `logs/${topicId}-${partition}`
+      for (const name of await fs.list(directory)) await fs.remove(`${directory}/${name}`)
+    },
   }
 }
 

@@ -10,6 +10,7 @@
 import type { BrokerOptions } from '../../src/broker.ts'
 import type { CursorState } from '../../src/core/restored.ts'
 import type { Meta, MetaChange } from '../../src/log/contract.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
 import type { Disk, DiskEngine } from './disks.ts'
 import { changedEngine } from './engines.ts'
 import { diskOfSuite } from './suite.ts'
@@ -29,7 +30,8 @@ export class Machine {
   }
 
   async boot(options: BrokerOptions = {}): Promise<Process> {
-    const process = new Process(this, this.#disk, options)
+    const clock = new ManualClock()
+    const process = new Process(this, await this.#disk.open(clock), clock, options)
     this.#meta = process.engine.meta
     await process.broker.restore()
     return process
@@ -49,13 +51,10 @@ export class Process extends World {
   readonly engine: DiskEngine
   #alive = true
 
-  constructor(machine: Machine, disk: Disk, options: BrokerOptions) {
-    let engine: DiskEngine | undefined
-    super(options, (clock) => {
-      engine = disk.open(clock)
-      return changedEngine(engine, { meta: watchedMeta(engine.meta, machine, () => this.#alive) })
-    })
-    this.engine = engine as unknown as DiskEngine
+  constructor(machine: Machine, engine: DiskEngine, clock: ManualClock, options: BrokerOptions) {
+    const meta = watchedMeta(engine.meta, machine, () => this.#alive)
+    super(options, changedEngine(engine, { meta }), clock)
+    this.engine = engine
   }
 
   crash(): void {

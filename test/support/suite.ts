@@ -2,7 +2,9 @@
 import type { Engine } from '../../src/log/contract.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import type { Clock } from '../../src/model/clock.ts'
-import { byteDisk, type Disk, plainDisk } from './disks.ts'
+import { byteEngine } from './byte-engine.ts'
+import { byteDisk, type Disk, fileDisk, plainDisk } from './disks.ts'
+import { lateEngine } from './late-engine.ts'
 
 interface Suite {
   /** An engine of its own, empty. */
@@ -13,7 +15,8 @@ interface Suite {
 
 const SUITES: { readonly [name: string]: Suite } = {
   memory: { engine: (clock) => memoryEngine({ clock }), disk: plainDisk },
-  bytes: { engine: (clock) => byteDisk().open(clock), disk: byteDisk },
+  bytes: { engine: (clock) => byteEngine({ clock }), disk: byteDisk },
+  file: { engine: (clock) => lateEngine(fileDisk().open(clock)), disk: fileDisk },
 }
 
 /** What `ODRADEK_ENGINE` names: the engine that tests run on where they do not choose one. */

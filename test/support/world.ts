@@ -5,7 +5,6 @@
 import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
 import type { Engine, PartitionLog } from '../../src/log/contract.ts'
-import type { Clock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import type { BrokerEvents, Logger } from '../../src/model/views.ts'
@@ -20,7 +19,7 @@ export interface Logged {
 }
 
 export class World {
-  readonly clock: ManualClock = new ManualClock()
+  readonly clock: ManualClock
   readonly logged: Logged[] = []
   readonly broker: Broker
   /** The newest log of each partition, by `topic/partition`. */
@@ -28,14 +27,15 @@ export class World {
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
   /** `engine`: that of the suite, if nothing is said. */
-  constructor(options: BrokerOptions = {}, engine: Engine | ((clock: Clock) => Engine) = engineOfSuite) {
+  constructor(options: BrokerOptions = {}, engine?: Engine, clock: ManualClock = new ManualClock()) {
+    this.clock = clock
     const write =
       (level: keyof Logger) =>
       (details: object, message: string): void => {
         this.logged.push({ level, details, message })
       }
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-    const inner = typeof engine === 'function' ? engine(this.clock) : engine
+    const inner = engine ?? engineOfSuite(clock)
     const outer = withLogs(inner, async (spec) => {
       const log = await inner.openLog(spec)
       this.logs.set(`${spec.topic}/${spec.partition}`, log)
