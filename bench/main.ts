@@ -5,6 +5,7 @@
  *   --only <name>  scenarios whose name contains it; may be repeated; never writes
  *   --json         one JSON document on stdout instead of tables
  *   --no-write     leaves docs/benchmarks.md alone
+ *   --large        ten times the data, where there is much of it already: minutes; never writes
  *   --cpu          processor time instead of wall time, on a machine that does other things; never writes
  *   --alternatives the shapes that were measured and not taken (bench/alternatives); never writes
  *
@@ -27,6 +28,7 @@ const { values: flags } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
     json: { type: 'boolean', default: false },
     'no-write': { type: 'boolean', default: false },
+    large: { type: 'boolean', default: false },
     cpu: { type: 'boolean', default: false },
     alternatives: { type: 'boolean', default: false },
   },
@@ -34,7 +36,10 @@ const { values: flags } = parseArgs({
 
 const PROCESSES = flags.short ? 1 : 3
 const clock = flags.cpu ? 'cpu' : 'wall'
-const PLAN: Plan = flags.short ? { rounds: 2, roundMs: 10, clock } : { rounds: 5, roundMs: 120, clock }
+const { large } = flags
+const PLAN: Plan = flags.short
+  ? { rounds: 2, roundMs: 10, clock, large: false }
+  : { rounds: 5, roundMs: 120, clock, large }
 
 const chosen = (flags.alternatives ? alternatives : scenarios).filter(
   ({ name }) => flags.only.length === 0 || flags.only.some((part) => name.includes(part)),
@@ -65,6 +70,7 @@ function inFreshProcess(scenario: Scenario): Promise<Samples> {
 const samples = new Map<Scenario, Samples[]>(chosen.map((scenario) => [scenario, []]))
 for (let pass = 1; pass <= PROCESSES; pass++) {
   for (const scenario of chosen) {
+    if (pass > (scenario.processes ?? PROCESSES)) continue
     console.error(`${pass}/${PROCESSES} ${scenario.name}`)
     samples.get(scenario)?.push(await inFreshProcess(scenario))
   }
@@ -81,7 +87,7 @@ if (flags.json) {
 } else {
   for (const { scenario, lines } of measured) console.log(textOf(scenario, lines))
 }
-const complete = !flags.short && !flags.cpu && !flags.alternatives && flags.only.length === 0
+const complete = !flags.short && !large && !flags.cpu && !flags.alternatives && flags.only.length === 0
 if (complete && !flags['no-write']) {
   const text = markdownOf(measured, where, { processes: PROCESSES, ...PLAN })
   writeFileSync(new URL('../../docs/benchmarks.md', import.meta.url), text)

@@ -59,6 +59,11 @@ function cpuMs(): number {
   return (user + system) / 1_000
 }
 
+/** Milliseconds by the clock that the plan asks for. */
+export function clockOf({ clock }: Plan): () => number {
+  return clock === 'cpu' ? cpuMs : wallMs
+}
+
 /** The `sample` of a scenario whose contenders race. */
 export function race(config: Race): (plan: Plan) => Promise<Samples> {
   return async (plan) => {
@@ -98,7 +103,7 @@ async function timed({ name, session, count }: Runner, config: Race, plan: Plan)
   for (const tally of session.tallies) tally.start(deliveries)
   collect()
   await turn()
-  const now = plan.clock === 'cpu' ? cpuMs : wallMs
+  const now = clockOf(plan)
   const from = now()
   await session.run(count)
   for (const tally of session.tallies) await tally.done

@@ -7,6 +7,13 @@ import type { Scenario } from './scenario.ts'
 import { asyncResolved, asyncWaiting } from './scenarios/async-handlers.ts'
 import { awaitPublish } from './scenarios/await-publish.ts'
 import { oneToFour, oneToOne, oneToOneObjects } from './scenarios/broadcast.ts'
+import { fileBurst } from './scenarios/file-burst.ts'
+import { fileBehind, fileTail } from './scenarios/file-consumers.ts'
+import { fileFirstDelivery } from './scenarios/file-first-delivery.ts'
+import { fileLatency } from './scenarios/file-latency.ts'
+import { fileMemory } from './scenarios/file-memory.ts'
+import { filePublishers } from './scenarios/file-publishers.ts'
+import { fileRecovery } from './scenarios/file-recovery.ts'
 import { fourToOne } from './scenarios/four-to-one.ts'
 import { groupOfFour } from './scenarios/group-of-four.ts'
 import { latency } from './scenarios/latency.ts'
@@ -29,6 +36,14 @@ export const scenarios: readonly Scenario[] = [
   tenThousand,
   memory,
   latency,
+  fileBurst,
+  filePublishers,
+  fileRecovery,
+  fileFirstDelivery,
+  fileBehind,
+  fileTail,
+  fileMemory,
+  fileLatency,
 ]
 
 export const alternatives: readonly Scenario[] = [logShapes, deliveryObject, drainScheduling, settling]

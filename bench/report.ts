@@ -28,7 +28,7 @@ export function linesOf(scenario: Scenario, processes: readonly Samples[]): Line
       target: row.target,
       measured,
       reached: row.target === null ? null : reaches(measured.median, row.target),
-      rates: scenario.moved === '' ? null : ratesOf(row, processes),
+      rates: scenario.moved === '' || row.unit !== 'ratio' ? null : ratesOf(row, processes),
     }
   })
 }
@@ -43,7 +43,14 @@ function ratesOf(row: Row, processes: readonly Samples[]): number[] {
   )
 }
 
-const SUFFIX: { readonly [unit in Unit]: string } = { ratio: '×', bytes: ' B', ms: ' ms' }
+const SUFFIX: { readonly [unit in Unit]: string } = {
+  ratio: '×',
+  bytes: ' B',
+  MiB: ' MiB',
+  ms: ' ms',
+  'GB/s': ' GB/s',
+  count: '',
+}
 
 function figure(value: number, unit: Unit): string {
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2

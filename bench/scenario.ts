@@ -17,6 +17,8 @@ export interface Plan {
   readonly roundMs: number
   /** `cpu`: processor time of the whole process, for machines that are busy with other things. */
   readonly clock: 'wall' | 'cpu'
+  /** Ten times the data, where there is much of it already. */
+  readonly large: boolean
 }
 
 /** What a row must reach: at least, or at most, `value` in the row's unit. */
@@ -25,7 +27,7 @@ export interface Target {
   readonly value: number
 }
 
-export type Unit = 'ratio' | 'bytes' | 'ms'
+export type Unit = 'ratio' | 'bytes' | 'MiB' | 'ms' | 'GB/s' | 'count'
 
 /** One line of the table. */
 export interface Row {
@@ -45,6 +47,8 @@ export interface Scenario {
   /** What one unit of the rates is. */
   readonly moved: string
   readonly rows: readonly Row[]
+  /** Processes that run it, where fewer do than usual. */
+  readonly processes?: number
   sample(plan: Plan): Promise<Samples>
 }
 
