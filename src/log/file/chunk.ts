@@ -156,6 +156,7 @@ export class Chunk extends CacheEntry {
     this.#decoded = 0
     this.#rowBytes = 0
     this.#copy = NOTHING
+    this.#copyFrom = 0
     this.#poison.clear()
     this.#bad = []
   }
@@ -294,7 +295,7 @@ export class Chunk extends CacheEntry {
     const { bytes, positions, usedBytes } = this.#batches
     const from = positions[index] as number
     const end = this.#batches.endOf(index)
-    if (this.#copyFrom > from || this.#copyFrom + this.#copy.length < end) {
+    if (this.#copyFrom + this.#copy.length < end) {
       this.#copyFrom = from
       this.#copy = bytes.slice(from, Math.max(end, Math.min(from + COPY_BYTES, usedBytes)))
     }

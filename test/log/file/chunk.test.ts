@@ -97,6 +97,8 @@ describe('rows of a chunk', () => {
     const expected = [0, ...Array.from({ length: 3000 }, (_, i) => 5 + i)]
     expect(offsetsOf(slice)).toEqual(expected)
     expect(valuesOf(slice)).toEqual(expected)
+    chunk.dropRows()
+    expect(valuesOf(read(chunk, 0, { max: 10_000, bytes: ALL }))).toEqual(expected)
     expect(offsetsOf(read(chunk, 2999))).toEqual([2999, 3000, 3001, 3002, 3003, 3004])
   })
 
