@@ -136,6 +136,17 @@ export function encodeName(text: string): string {
   return name
 }
 
+/** The text whose name this is; undefined for a name that none has. */
+export function decodeName(name: string): string | undefined {
+  try {
+    const text = decodeURIComponent(name)
+    return encodeName(text) === name ? text : undefined
+  } catch {
+    // Bytes that are no UTF-8.
+    return undefined
+  }
+}
+
 /** How many bytes the pieces are together. */
 export function totalBytes(pieces: readonly Uint8Array[]): number {
   let sizeBytes = 0

@@ -9,7 +9,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { CHECKPOINT_FILE, type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
-import { type LogId, seeded } from './group.ts'
+import { type Entry, type LogId, seeded } from './group.ts'
 import { JOURNAL_DIRECTORY } from './journal.ts'
 import { type Group, type JournalContent, type JournalTail, readJournal } from './journal-reader.ts'
 import { LOGS_DIRECTORY } from './segment-paths.ts'
@@ -55,6 +55,11 @@ export interface KeptLog {
 export interface CreatedLog {
   readonly id: LogId
   readonly segments: SegmentPlan
+}
+
+export interface LivingEntry {
+  readonly entry: Exclude<Entry, { readonly kind: 'delete' }>
+  readonly file: string
 }
 
 export function keyOf({ topicId, partition }: LogId): string {
@@ -135,6 +140,22 @@ function lookAhead(groups: Iterable<Group>, deleting: readonly LogId[]) {
     }
   }
   return { deleted, deletions, starts, logs }
+}
+
+/** The entries that still mean something, in order: not those of logs that are deleted after them. */
+export function* livingEntries({ journal, deletions }: RecoveryPlan): Generator<LivingEntry> {
+  const toCome = new Map(deletions)
+  for (const { entries, file } of journal.groups) {
+    for (const entry of entries) {
+      if (entry.kind === 'meta') yield { entry, file }
+      else {
+        const key = keyOf(entry.log)
+        const left = toCome.get(key) ?? 0
+        if (entry.kind === 'delete') toCome.set(key, left - 1)
+        else if (left === 0) yield { entry, file }
+      }
+    }
+  }
 }
 
 function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt' }): DamagedFile {

@@ -14,9 +14,17 @@ import { PartitionState } from '../state.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
-import type { Group, JournalTail } from './journal-reader.ts'
+import type { JournalTail } from './journal-reader.ts'
 import { applyChanges } from './meta.ts'
-import { type Aside, type CreatedLog, type KeptLog, keyOf, planRecovery } from './recovery-plan.ts'
+import {
+  type Aside,
+  type CreatedLog,
+  type KeptLog,
+  keyOf,
+  livingEntries,
+  planRecovery,
+  type RecoveryPlan,
+} from './recovery-plan.ts'
 import { Replay } from './replay.ts'
 import { Segments } from './segments.ts'
 
@@ -69,7 +77,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   for (const log of plan.kept) logs.set(keyOf(log.stored), await restored(options, log))
   for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
   const meta = new Map(checkpoint.meta)
-  await replay(journal.groups, logs, meta, new Map(plan.deletions))
+  await replay(plan, logs, meta)
   if (newEpochs !== null) startEpochs(logs)
   if (newEpochs === 'unclean' && logs.size > 0) {
     findings.push(
@@ -105,31 +113,23 @@ async function created(options: RecoveryOptions, { id, segments: plan }: Created
   return { id, topic: '', segments, state, start: 0, end: 0, epoch: 0, stamped: 0 }
 }
 
-/** Entries of logs that are gone are passed by: those of which `deletions` are still to come. */
 async function replay(
-  groups: Iterable<Group>,
+  plan: RecoveryPlan,
   logs: ReadonlyMap<string, RecoveredLog>,
   meta: Map<string, unknown>,
-  deletions: Map<string, number>,
 ): Promise<void> {
   const replays = new Map<string, Replay>()
   const scan = new BatchScan()
-  for (const { entries } of groups) {
-    for (const entry of entries) {
-      if (entry.kind === 'meta') {
-        applyChanges(meta, entry.changes)
-        continue
-      }
-      const key = keyOf(entry.log)
-      const left = deletions.get(key) ?? 0
-      if (entry.kind === 'delete') deletions.set(key, left - 1)
-      const log = logs.get(key)
-      if (entry.kind === 'delete' || left > 0 || log === undefined) continue
-      const of = replays.get(key) ?? new Replay(log, scan)
-      replays.set(key, of)
-      if (entry.kind === 'start') of.start(entry.offset)
-      else await of.batch(entry.bytes)
+  for (const { entry } of livingEntries(plan)) {
+    if (entry.kind === 'meta') {
+      applyChanges(meta, entry.changes)
+      continue
     }
+    const key = keyOf(entry.log)
+    const of = replays.get(key) ?? new Replay(logs.get(key) as RecoveredLog, scan)
+    replays.set(key, of)
+    if (entry.kind === 'start') of.start(entry.offset)
+    else await of.batch(entry.bytes)
   }
   for (const each of replays.values()) await each.finish()
 }

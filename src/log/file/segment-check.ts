@@ -8,7 +8,7 @@ import type { StoredSegment } from './checkpoint.ts'
 import { type DataFile, type FileSystem, isMissing } from './fs.ts'
 import type { LogId } from './group.ts'
 import { decodeFooter, encodeFooter, FOOTER_BYTES } from './segment-footer.ts'
-import { decodeIndex, encodeIndex } from './segment-index.ts'
+import { decodeIndex, type Extract, encodeIndex } from './segment-index.ts'
 import { directoryOf, indexPath, segmentPath } from './segment-paths.ts'
 import { Survey } from './segment-survey.ts'
 
@@ -18,6 +18,8 @@ export interface CheckOptions {
   readonly log: LogId
   /** Segments that end at or below it may be missing. */
   readonly start: number
+  /** Told before a segment is read, with the size of its batches. */
+  readonly looking?: (file: string, sizeBytes: number) => void
 }
 
 export interface Finding {
@@ -43,6 +45,7 @@ export async function* verifySegments(
     const file = segmentPath(directory, segment.base)
     if (segment.base !== next) yield damageOf(file, 0, `it begins at offset ${segment.base}, not ${next}`)
     next = segment.next
+    options.looking?.(file, segment.sizeBytes)
     try {
       const findings = await withFile(options.fs, file, (open) => verified(options, segment, file, open))
       if (findings !== undefined) yield* findings
@@ -138,10 +141,15 @@ export async function describeSegments(
       file,
       fileBytes: found?.fileBytes,
       footer: found?.footer ?? false,
-      indexedBytes: index?.of.sizeBytes,
+      indexedBytes: index !== undefined && mayBeOf(segment, index.of) ? index.of.sizeBytes : undefined,
     })
   }
   return descriptions
+}
+
+/** One that covers a part may be of other bytes, but that shows only when they are read. */
+function mayBeOf({ sizeBytes, crc }: StoredSegment, of: Extract): boolean {
+  return of.sizeBytes < sizeBytes || (of.sizeBytes === sizeBytes && of.crc === crc)
 }
 
 function contentOf(fs: FileSystem, path: string): Promise<Uint8Array | undefined> {
