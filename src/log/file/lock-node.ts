@@ -41,13 +41,17 @@ export interface DirectoryLock {
   release(): Promise<void>
 }
 
-interface Owner {
+export interface LockOwner {
   readonly pid: number
+  readonly host: string
+  /** Milliseconds since the epoch. */
+  readonly sinceMs: number
+}
+
+interface Owner extends LockOwner {
   /** Since the machine started, in the kernel's ticks; with it a process id is no other's. */
   readonly startTicks: string | undefined
   readonly bootId: string | undefined
-  readonly host: string
-  readonly sinceMs: number
   readonly socket: string
   /** Device and number of the directory: a copy has another. */
   readonly directory: string
@@ -94,9 +98,24 @@ function fileOf(path: string, number: number): string {
   return join(path, `lock.${number}`)
 }
 
-async function refuseIfOwned(path: string, number: number): Promise<void> {
+/** Who owns the directory now, if anybody does. Nothing in it is changed. @throws OdradekError STORAGE_ERROR */
+export async function lockOwner(directory: string): Promise<LockOwner | undefined> {
+  const path = resolve(directory)
+  try {
+    return await livingOwner(path, await newestNumber(path))
+  } catch (error) {
+    throw storageError('exists', path, error)
+  }
+}
+
+async function livingOwner(path: string, number: number): Promise<Owner | undefined> {
   const owner = await readOwner(path, number)
-  if (owner === undefined || !(await lives(path, owner))) return
+  return owner !== undefined && (await lives(path, owner)) ? owner : undefined
+}
+
+async function refuseIfOwned(path: string, number: number): Promise<void> {
+  const owner = await livingOwner(path, number)
+  if (owner === undefined) return
   const own = owner.pid === process.pid && owner.startTicks === (await startTicks(process.pid))
   const who = own ? 'another broker of this process' : `process ${owner.pid} on ${owner.host}`
   throw new OdradekError(
