@@ -151,14 +151,15 @@ export class Segments {
       await this.#seal(active)
     }
     const { directory, fs } = this.#place
+    // Once a name is there, and not before: a sync that is under way may have looked for it already.
     if (!this.#hasDirectory) {
-      this.#unsafe.add(parentOf(directory)).add('')
       await fs.makeDirectory(directory)
+      this.#unsafe.add(parentOf(directory)).add('')
       this.#hasDirectory = true
     }
     const segment = new Segment(this.#place, this.#next)
-    this.#unsafe.add(directory)
     await segment.create()
+    this.#unsafe.add(directory)
     this.#list.push(segment)
     return segment
   }

@@ -5,6 +5,7 @@ import type { FileSystem } from '../../../src/log/file/fs.ts'
 import { describeSegments, type Finding } from '../../../src/log/file/segment-check.ts'
 import type { Segments } from '../../../src/log/file/segments.ts'
 import { OdradekError } from '../../../src/model/errors.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { type CrashOptions, SimFs, type SimOptions } from '../../support/sim-fs.ts'
 import { codeOf } from '../../support/world.ts'
 import { Dice } from '../../torture/dice.ts'
@@ -275,6 +276,28 @@ describe('power loss', () => {
     }
     expect(lost).toBeGreaterThan(20)
   })
+
+  it.each(['makeDirectory', 'open'] as const)(
+    'leaves what was being made (%s) while a sync was under way, once a later sync knows of it',
+    async (making) => {
+      const clock = new ManualClock()
+      const fs = new SimFs({ clock })
+      const segments = await openSegments(fs, [], options)
+      let meanwhile: Promise<void> | undefined
+      fs.onOperation = (operation) => {
+        if (operation !== making || meanwhile !== undefined) return undefined
+        meanwhile = segments.sync()
+        return { delayMs: 1 }
+      }
+      const appending = append(segments, list[0] as Uint8Array)
+      await clock.advance(1)
+      await Promise.all([appending, meanwhile])
+      await segments.sync()
+      const boot = fs.crash({ seed: 1, share: 0 })
+      const next = await openSegments(boot, segments.stored(), options)
+      expect(await readAll(next, 0)).toEqual([hex(list[0] as Uint8Array)])
+    },
+  )
 
   it('at any operation leaves what was synced before', async () => {
     const fs = new SimFs()
