@@ -14,6 +14,8 @@ export class FlushWatch {
   #watching = false
   /** Somebody was answered who will never hear how it ends. */
   #unawaited = false
+  /** The failure that was told last: of one flush, several watches may hear. */
+  #told: unknown
 
   /** `failed` hears of a failure that nobody awaits. */
   constructor(log: PartitionLog, dispatcher: Dispatcher, failed: (error: unknown) => void) {
@@ -35,7 +37,8 @@ export class FlushWatch {
     this.#log.durable(last).then(
       () => this.#ended(last),
       (error: unknown) => {
-        if (this.#unawaited) this.#failed(error)
+        if (this.#unawaited && error !== this.#told) this.#failed(error)
+        this.#told = error
         this.#ended(last)
       },
     )

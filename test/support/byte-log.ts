@@ -30,7 +30,7 @@ import {
 import { BatchBuilder } from '../../src/log/format/batch-builder.ts'
 import { noCompression } from '../../src/log/format/compression.ts'
 import { decodeBatch } from '../../src/log/format/record-batch.ts'
-import { type Batch, Columns, type Slice } from '../../src/model/batch.ts'
+import { type Batch, Columns, Slice } from '../../src/model/batch.ts'
 import { assert, OdradekError } from '../../src/model/errors.ts'
 import type { Key, RecordHeaders } from '../../src/model/record.ts'
 import type { ValueCodec } from '../../src/model/value-codec.ts'
@@ -220,6 +220,17 @@ export class ByteLog implements PartitionLog {
     this.#closed = true
     for (const stop of this.#stops) stop()
     this.#disk.gate(Number.POSITIVE_INFINITY)
+  }
+
+  /** What the disk has at `offset`, undecoded. */
+  stored(offset: number): {
+    readonly value: unknown
+    readonly headers: readonly (readonly [string, unknown])[]
+  } {
+    const slice = new Slice()
+    assert(this.#disk.peek(offset, 1, 'uncommitted', slice) === 'hit', 'it is there')
+    const { columns, row } = slice
+    return { value: columns.values[row], headers: [...(columns.headersAt(row) ?? [])] }
   }
 
   // ── reading ───────────────────────────────────────────────────────────────────────────────────

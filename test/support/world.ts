@@ -4,7 +4,7 @@
  */
 import { Broker, type BrokerOptions } from '../../src/broker.ts'
 import type { EventName } from '../../src/core/events.ts'
-import type { Engine, PartitionLog } from '../../src/log/contract.ts'
+import type { Engine, LogSpec, PartitionLog } from '../../src/log/contract.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import type { BrokerEvents, Logger } from '../../src/model/views.ts'
@@ -24,6 +24,8 @@ export class World {
   readonly broker: Broker
   /** The newest log of each partition, by `topic/partition`. */
   readonly logs: Map<string, PartitionLog> = new Map()
+  /** What logs were asked for, in order. */
+  readonly specs: LogSpec[] = []
   readonly #raised: { readonly name: EventName; readonly event: unknown }[] = []
 
   /** `engine`: that of the suite, if nothing is said. */
@@ -37,6 +39,7 @@ export class World {
     const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
     const inner = engine ?? engineOfSuite(clock)
     const outer = withLogs(inner, async (spec) => {
+      this.specs.push(spec)
       const log = await inner.openLog(spec)
       this.logs.set(`${spec.topic}/${spec.partition}`, log)
       return log
