@@ -9,17 +9,24 @@
  */
 import type { Engine } from '../log/contract.ts'
 import { APPENDING } from './conformance/appending.ts'
-import type { Capability, LogCase } from './conformance/kit.ts'
+import { plainly } from './conformance/encoding.ts'
+import type { Capability, LogCase, ProcessEnd } from './conformance/kit.ts'
+import { HONEST, LASTING } from './conformance/lasting.ts'
 import { READING } from './conformance/reading.ts'
 import { ROOM } from './conformance/room.ts'
 import { STORE } from './conformance/store.ts'
 import { TRANSACTIONS } from './conformance/transactions.ts'
 
-export type { Capability } from './conformance/kit.ts'
+export type { Capability, ProcessEnd } from './conformance/kit.ts'
 
 export interface LogConformanceOptions {
   /** Why the engine lacks a capability. */
   readonly without?: { readonly [capability in Capability]?: string }
+  /**
+   * For an engine that is durable, and only for such a one: ends the process that has `engine` (after `close` was
+   * called, where that is how), and answers the engine that the next process opens on what is left.
+   */
+  readonly restart?: (engine: Engine, end: ProcessEnd) => Promise<Engine>
 }
 
 export interface ConformanceCase {
@@ -39,15 +46,25 @@ export function logConformance(
   makeEngine: () => Promise<Engine>,
   options: LogConformanceOptions = {},
 ): readonly ConformanceCase[] {
-  return CASES.map(({ title, needs, run }) => ({
+  const cases = [...CASES, ...(options.restart === undefined ? [HONEST] : LASTING)]
+  return cases.map(({ title, needs, run }) => ({
     title: `${name}: ${title}`,
     skip: needs.map((capability) => options.without?.[capability]).find((reason) => reason !== undefined),
     async run() {
-      const engine = await makeEngine()
+      const first = await makeEngine()
+      let engine: Engine | undefined = first
+      const restart = async (end: ProcessEnd): Promise<Engine> => {
+        const before = engine as Engine
+        // Its process ends, so there is nothing to close, even if there is no next one.
+        engine = undefined
+        if (end === 'close') await before.close()
+        engine = (await options.restart?.(before, end)) as Engine
+        return plainly(engine)
+      }
       try {
-        await run(engine)
+        await run(plainly(first), restart)
       } finally {
-        await engine.close()
+        await engine?.close()
       }
     },
   }))

@@ -1,9 +1,17 @@
 /** The suite must find what it is for: each of these engines breaks one clause of the contract. */
 import { describe, expect, it } from 'vitest'
-import { type Engine, LOG_CLOSED, type Meta, type PartitionLog } from '../../src/log/contract.ts'
+import {
+  type Engine,
+  LOG_CLOSED,
+  type LogSpec,
+  type Meta,
+  type PartitionLog,
+} from '../../src/log/contract.ts'
+import { fileEngine } from '../../src/log/file/file-engine.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import { logConformance } from '../../src/testing/log-conformance.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { SimFs, type SimOptions } from '../support/sim-fs.ts'
 
 type Fault = (log: PartitionLog) => Partial<PartitionLog>
 
@@ -125,6 +133,65 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'bytes that are not counted': () => ({ sizeBytes: 0 }),
 }
 
+/** What becomes of an engine on a disk when its process ends. */
+interface Loss {
+  readonly disk?: SimOptions
+  /** The engine of the next process, in place of what it would be. */
+  readonly next?: (engine: Engine) => Engine
+}
+
+/** Failures of the cases that end a process. */
+async function lossesOf({ disk, next = (engine) => engine }: Loss): Promise<string[]> {
+  const disks = new WeakMap<Engine, SimFs>()
+  let seed = 0
+  const open = async (fs: SimFs, change: (engine: Engine) => Engine): Promise<Engine> => {
+    const engine = change(await fileEngine({ clock: new ManualClock(), fs }))
+    disks.set(engine, fs)
+    return engine
+  }
+  const cases = logConformance('lossy', () => open(new SimFs(disk), (engine) => engine), {
+    restart: (engine, end) => {
+      const fs = disks.get(engine) as SimFs
+      return open(end === 'power loss' ? fs.crash({ seed: seed++, share: 0 }) : fs.kill(), next)
+    },
+  })
+  const failed: string[] = []
+  for (const { title, run } of cases) {
+    if (!/\((close|kill|power loss)\)$/.test(title)) continue
+    await run().catch((error: unknown) => failed.push(`${title}: ${String(error)}`))
+  }
+  return failed
+}
+
+const onLogs =
+  (change: (log: PartitionLog, spec: LogSpec) => Partial<PartitionLog>) =>
+  (engine: Engine): Engine =>
+    replaced(engine, {
+      openLog: async (spec) => {
+        const log = await engine.openLog(spec)
+        return replaced(log, change(log, spec))
+      },
+    })
+
+const LOSSES: Readonly<Record<string, Loss>> = {
+  'a disk that is not synced': { disk: { missingSync: true } },
+  'names of files that are not synced': { disk: { missingDirectorySync: true } },
+  'a store that is forgotten': {
+    next: (engine) =>
+      replaced(engine, { meta: replaced(engine.meta, { get: () => undefined, scan: () => [] }) }),
+  },
+  'a start that is forgotten': { next: onLogs((log) => ({ marks: { ...log.marks, start: 0 } })) },
+  'producers that are forgotten': { next: onLogs(() => ({ producers: () => [] })) },
+  'aborted transactions that are forgotten': {
+    next: onLogs((log) => ({
+      read: async (from, max, isolation) => ({ ...(await log.read(from, max, isolation)), aborted: [] }),
+    })),
+  },
+  'a deletion that is forgotten': {
+    next: (engine) => replaced(engine, { deleteLog: async () => {} }),
+  },
+}
+
 describe('the conformance suite', () => {
   it('passes an engine that keeps the contract', async () => {
     expect(await failuresOf(newEngine)).toEqual([])
@@ -142,6 +209,20 @@ describe('the conformance suite', () => {
     expect(await failuresOf(() => withMeta(unsorted))).not.toEqual([])
     expect(await failuresOf(() => withMeta(undying))).not.toEqual([])
   })
+
+  it('wants to see an engine again that says it lasts', async () => {
+    const cases = logConformance('e', () => fileEngine({ clock: new ManualClock(), fs: new SimFs() }))
+    const honest = cases.find(({ title }) => title.includes('says it lasts'))
+    await expect(honest?.run()).rejects.toThrow('`restart`')
+  })
+
+  it.each(Object.entries(LOSSES))('finds %s', async (_, loss) => {
+    expect(await lossesOf(loss)).not.toEqual([])
+  })
+
+  it('passes an engine that loses nothing', async () => {
+    expect(await lossesOf({})).toEqual([])
+  }, 60_000)
 
   it('finds a deleted log that lives on', async () => {
     const undead = (): Engine => replaced(newEngine(), { deleteLog: async () => {} })

@@ -88,9 +88,8 @@ export class Room {
     if (end - start + records <= this.#maxRecords && this.sizeBytes + bytes <= this.#maxBytes) return start
     if (this.isTooLarge(records, bytes)) return NO_ROOM
     const wanted = this.#startFor(records, bytes, 1)
-    if (wanted > high) return NO_ROOM
-    if (wanted <= this.gate || mode === 'force') return wanted
-    if (mode === 'gated') return NO_ROOM
+    if (wanted <= high && (wanted <= this.gate || mode === 'force')) return wanted
+    if (mode !== 'exempt') return NO_ROOM
     const allowed = Math.min(Math.max(start, this.gate), high)
     return this.#startFor(records, bytes, EXEMPT_FACTOR) <= allowed ? allowed : NO_ROOM
   }

@@ -85,7 +85,8 @@ export class Segments {
       await fs.remove(`${directory}/${name}`)
     }
     await fs.removeDirectory(directory)
-    await fs.syncDirectory(parentOf(directory))
+    // Neither may be there, where the power failed before anything of a log was synced.
+    if (await fs.exists(parentOf(directory))) await fs.syncDirectory(parentOf(directory))
   }
 
   /** In the order of offsets. */

@@ -90,6 +90,26 @@ export const APPENDING: readonly LogCase[] = [
     },
   },
   {
+    title: 'durable resolves when high has passed the record, in the order of offsets',
+    needs: ['synchronous appends'],
+    async run(engine) {
+      const log = await openLog(engine)
+      const seen: number[] = []
+      const waits = valuesFrom(0, 40).map(async (value) => {
+        if (value % 10 === 0) await log.flush()
+        const offset = log.tryAppendOne(value, null, null, T0, SIZE)
+        await log.durable(offset)
+        check(log.marks.high > offset, `high ${log.marks.high} has passed ${offset}`)
+        seen.push(offset)
+      })
+      await Promise.all(waits)
+      same(seen, valuesFrom(0, 40), 'the order')
+      await log.durable(0)
+      await log.flush()
+      same(log.marks.high, 40, 'high')
+    },
+  },
+  {
     title: 'a wake follows every move of a mark, until it is stopped',
     needs: ['synchronous appends', 'exact retention'],
     async run(engine) {
@@ -147,6 +167,27 @@ export const APPENDING: readonly LogCase[] = [
       batch.columns?.push('later', null, null, T0, SIZE)
       await publish(log, ['b'])
       same(await valuesOf(log, 0), ['a', 'b'], 'values')
+    },
+  },
+  {
+    title: 'an engine that encodes keeps nothing of the bytes and the key that it was given',
+    needs: ['synchronous appends'],
+    async run(engine) {
+      if (!engine.encodes) return
+      const log = await openLog(engine)
+      const [value, key] = [new Uint8Array([1, 2]), new Uint8Array([255, 7])]
+      log.tryAppendOne(value, key, null, T0, SIZE)
+      const wire = wireBatchOf([{ value, key }])
+      const answer = log.tryAppend(wire)
+      for (const bytes of [value, key, wire.bytes as Uint8Array]) bytes.fill(9)
+      same(answer, { base: 1, last: 1, duplicate: false }, 'the batch')
+      await settled(log)
+      const given = [new Uint8Array([1, 2]), new Uint8Array([255, 7])]
+      same(
+        (await readRows(log, 0)).rows.map((row) => [row.value, row.key]),
+        [given, given],
+        'values and keys',
+      )
     },
   },
   {
@@ -218,20 +259,21 @@ export const APPENDING: readonly LogCase[] = [
     needs: ['synchronous appends', 'wire batches'],
     async run(engine) {
       const log = await openLog(engine, { records: 3, bytes: 1000 })
-      same(log.tryAppendOne('a', null, null, T0, 1001), NO_ROOM, 'one record in an empty log')
+      const large = { value: 'x'.repeat(1001), sizeBytes: 1001 }
+      same(log.tryAppendOne(large.value, null, null, T0, 1001), NO_ROOM, 'one record in an empty log')
       await publish(log, ['a', 'b', 'c'])
       const before = stateOf(log)
       same(log.tryAppend(batchOf(valuesFrom(0, 4).map((value) => ({ value })))), 'TOO_LARGE', 'by records')
-      same(log.tryAppend(batchOf([{ value: 1, sizeBytes: 1001 }]), 'force'), 'TOO_LARGE', 'by bytes')
-      same(log.tryAppend(wireBatchOf([{ value: 'x'.repeat(1000) }]), 'exempt'), 'TOO_LARGE', 'on the wire')
-      same(log.tryAppendOne('d', null, null, T0, 1001), NO_ROOM, 'one record')
+      same(log.tryAppend(batchOf([large]), 'force'), 'TOO_LARGE', 'by bytes')
+      same(log.tryAppend(wireBatchOf([large]), 'exempt'), 'TOO_LARGE', 'on the wire')
+      same(log.tryAppendOne(large.value, null, null, T0, 1001), NO_ROOM, 'one record')
       same(
         [log.hasRoom(4, 0), log.hasRoom(1, 1001), log.hasRoom(1, 1001, 'force')],
         [false, false, false],
         'room',
       )
       same(stateOf(log), before, 'the log')
-      await rejects(log.append(batchOf([{ value: 1, sizeBytes: 1001 }])), 'TOO_LARGE', 'append')
+      await rejects(log.append(batchOf([large])), 'TOO_LARGE', 'append')
     },
   },
   {

@@ -3,7 +3,15 @@
  * views, and a reader that goes the way the core goes (peek first, load on a miss).
  */
 
-import type { Engine, Isolation, LogSpec, Marks, PartitionLog, RetentionLimits } from '../../log/contract.ts'
+import {
+  type Engine,
+  type Isolation,
+  type LogSpec,
+  type Marks,
+  NO_ROOM,
+  type PartitionLog,
+  type RetentionLimits,
+} from '../../log/contract.ts'
 import { encodeMarker } from '../../log/format/control.ts'
 import { encodeBatch } from '../../log/format/record-batch.ts'
 import type { Batch, ProducerInfo } from '../../model/batch.ts'
@@ -12,20 +20,32 @@ import { OdradekError } from '../../model/errors.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
 import { defaultCodec } from '../../model/value-codec.ts'
 
-/** What an engine may lack. Its cases are listed as skipped, with the engine's reason. */
+/**
+ * What an engine may lack. Its cases are listed as skipped, with the engine's reason.
+ * `exact retention`: `start` is exact by records. `exact bytes`: sizes are those that were said, to the byte, and what
+ * retention and the gate make of them is exact. `immediate durability`: what is accepted may be evicted at once.
+ */
 export type Capability =
   | 'synchronous appends'
+  | 'immediate durability'
   | 'a gate'
   | 'exact retention'
+  | 'exact bytes'
   | 'wire batches'
   | 'transactions'
   | 'a store'
+
+/** How the process that has an engine ends: it closes the engine, is killed, or the power fails. */
+export type ProcessEnd = 'close' | 'kill' | 'power loss'
+
+/** Ends the process, and answers the engine that the next one has. */
+export type Restart = (end: ProcessEnd) => Promise<Engine>
 
 export interface LogCase {
   /** The behaviour it checks. */
   readonly title: string
   readonly needs: readonly Capability[]
-  run(engine: Engine): Promise<void>
+  run(engine: Engine, restart: Restart): Promise<void>
 }
 
 /** Nominal bytes of a record where a case does not care. */
@@ -160,7 +180,16 @@ export function valuesFrom(first: number, count: number): number[] {
 
 /** One record each, in order; answers the offsets or refusals. */
 export async function publish(log: PartitionLog, values: readonly unknown[]): Promise<number[]> {
-  const offsets = values.map((value) => log.tryAppendOne(value, null, null, T0, SIZE))
+  const offsets: number[] = []
+  for (const value of values) {
+    let offset = log.tryAppendOne(value, null, null, T0, SIZE)
+    if (offset === NO_ROOM && log.marks.high < log.marks.end) {
+      // What was accepted before may be in the way only because it is not durable yet.
+      await settled(log)
+      offset = log.tryAppendOne(value, null, null, T0, SIZE)
+    }
+    offsets.push(offset)
+  }
   await settled(log)
   return offsets
 }

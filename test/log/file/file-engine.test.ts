@@ -1,10 +1,42 @@
 import { describe, it } from 'vitest'
-import { fileEngine } from '../../../src/log/file/file-engine.ts'
+import type { Engine } from '../../../src/log/contract.ts'
+import { type FileEngineOptions, fileEngine } from '../../../src/log/file/file-engine.ts'
 import { logConformance } from '../../../src/testing/log-conformance.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SimFs } from '../../support/sim-fs.ts'
 
-describe('the file engine', () => {
-  const cases = logConformance('files', () => fileEngine({ clock: new ManualClock(), fs: new SimFs() }))
-  for (const { title, skip, run } of cases) it.skipIf(skip)(title, run)
+const KiB = 1024
+
+const WITHOUT = {
+  'immediate durability': 'what a crash may take back is not evicted',
+  'exact bytes':
+    'bytes are those of whole batches on the disk, and records between two known places count as equally large',
+}
+
+/** Engines, each on a disk of its own, and the way back to it. */
+function conformanceOf(name: string, options: FileEngineOptions): void {
+  const disks = new WeakMap<Engine, SimFs>()
+  let seed = 0
+  const open = async (fs: SimFs): Promise<Engine> => {
+    const engine = await fileEngine({ clock: new ManualClock(), fs }, options)
+    disks.set(engine, fs)
+    return engine
+  }
+  const cases = logConformance(name, () => open(new SimFs()), {
+    without: WITHOUT,
+    restart: (engine, end) => {
+      const disk = disks.get(engine) as SimFs
+      return open(end === 'power loss' ? disk.crash({ seed: seed++ }) : disk.kill())
+    },
+  })
+  describe(`the file engine, ${name}`, () => {
+    for (const { title, skip, run } of cases) it.skipIf(skip !== undefined)(title, run)
+  })
+}
+
+conformanceOf('as it is', {})
+conformanceOf('with small files and next to no cache', {
+  journalBytes: 256 * KiB,
+  segmentBytes: 2 * KiB,
+  cacheBytes: 1,
 })
