@@ -3,16 +3,16 @@
  * records settle one by one or together; the place is free when the last one has.
  */
 
-import { Slice } from '../model/batch.ts'
+import { type Columns, Slice } from '../model/batch.ts'
 import type { Delivery, DeliveryBatch, NackOptions } from '../model/delivery.ts'
 import { BatchError, messageOf } from '../model/errors.ts'
 import type { Cursor } from './cursor.ts'
-import { type DeliveryRecord, IN_FLIGHT, nackOf } from './delivery.ts'
+import { type DeliveryRecord, GATHERED, IN_FLIGHT, nackOf, READY } from './delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { Due } from './due-queue.ts'
 import { HandlerSignal } from './handler-signal.ts'
 import type { Member } from './member.ts'
-import type { Pump } from './pump.ts'
+import { isConsumed, needsLook, recordOf } from './row.ts'
 import type { BatchSettings } from './settings.ts'
 import type { Slot } from './slot.ts'
 
@@ -149,20 +149,48 @@ const slice = new Slice()
  * Gathers a batch for `member`: redeliveries that are ready, then new records, as far as order allows.
  * Records of one key may follow each other within a batch. Empty when nothing could be taken.
  */
-export function gather(pump: Pump, cursor: Cursor, member: Member): DeliveryRecord[] {
+export function gather(cursor: Cursor, member: Member): DeliveryRecord[] {
   const settings = member.settings.batch as BatchSettings
   const most = Math.min(settings.records, member.credit)
   const records: DeliveryRecord[] = []
-  if (pump.takeReady(most, records)) {
+  if (takeReady(cursor, most, records)) {
     while (records.length < most) {
-      if (pump.peekNew(most - records.length, slice) !== 'hit') break
+      if (cursor.peek(most - records.length, slice) !== 'hit') break
       const { columns, row, count, next } = slice
       for (let i = row; i < row + count; i++) {
-        const record = pump.take(columns, i)
+        const record = takeRow(cursor, columns, i)
         if (record !== undefined) records.push(record)
       }
       cursor.passTo(next)
     }
   }
   return records
+}
+
+/** Moves what is ready into a batch. Answers whether order lets new records follow. */
+function takeReady(cursor: Cursor, most: number, into: DeliveryRecord[]): boolean {
+  const { byPartition, ready, window } = cursor
+  if (!byPartition) {
+    while (into.length < most && ready.length > 0) {
+      const record = ready.shift() as DeliveryRecord
+      if (record.state === READY && !cursor.waitsForMate(record)) into.push(record)
+    }
+    return true
+  }
+  for (const record of window) {
+    if (record.state !== READY || into.length === most) return false
+    into.push(record)
+  }
+  return true
+}
+
+/** Takes a row if order allows: enters it into the window and its key's chain. */
+function takeRow(cursor: Cursor, columns: Columns, row: number): DeliveryRecord | undefined {
+  const offset = columns.offsetAt(row)
+  if (isConsumed(cursor, columns, row, offset, needsLook(cursor, columns))) return undefined
+  const record = recordOf(cursor, columns, row, offset)
+  record.state = GATHERED
+  cursor.window.enter(record, offset)
+  if (cursor.byKey) cursor.chains.add(record)
+  return record
 }

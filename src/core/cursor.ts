@@ -6,8 +6,10 @@
  * key that may be in flight; whatever changes who reads, or where, bumps `stamp`, so that a running pump
  * starts over.
  */
-import type { PartitionLog } from '../log/contract.ts'
+import type { PartitionLog, PeekResult } from '../log/contract.ts'
+import type { Slice } from '../model/batch.ts'
 import { messageOf, type OdradekError } from '../model/errors.ts'
+import { MAX_WINDOW } from '../model/limits.ts'
 import type { CursorDescription } from '../model/views.ts'
 import { CommitWaits } from './commit-waits.ts'
 import { DEAD, type DeliveryRecord, HELD, IN_FLIGHT, READY, SETTLED } from './delivery.ts'
@@ -24,51 +26,56 @@ import type { CursorState } from './restored.ts'
 import { Window } from './window.ts'
 
 export class Cursor {
-  readonly reader: Reader
-  readonly partition: Partition
-  readonly log: PartitionLog
+  // First what every record touches, and together: of 10,000 readers nothing stays in a cache, and each line counts.
   readonly window: Window
+  readonly log: PartitionLog
+  /** The one member its records go to; null where several share, or nobody is there. */
+  only: Member | null = null
+  /** Whether that member takes its records one by one, and all there is to a delivery is to call the handler. */
+  isPlain: boolean = false
+  /** And no mark has to be stored or looked at before. */
+  isPlainAtEnd: boolean = false
+  /** Changes when something pulled the rug from under a running pump. */
+  stamp: number = 0
+  inFlight: number = 0
+  dirty: boolean = false
+  /** Whether it holds the log against eviction; the partition's to set. */
+  holds: boolean = false
+  /** Whether the current run of drops was logged. */
+  dropLogged: boolean = false
+  readonly reader: Reader
+  #waits: CommitWaits | null = null
+  closed: boolean = false
+  readonly #atMostOnce: boolean
+  readonly policy: LagPolicy | null
+  readonly byPartition: boolean
+  readonly byKey: boolean
+  readonly partition: Partition
+  readonly pump: Pump
+  readonly mark: DeliveryMark
+  /** Handed out before, or held back until now: they go first. By partition the window's head does. */
+  readonly ready: Deque<DeliveryRecord> = new Deque()
+  /** Set aside by the delivery strategy until a member has room. */
+  readonly aside: Deque<DeliveryRecord> = new Deque()
+  readonly chains: KeyChains = new KeyChains()
   /** The only member that gets its records, for partition-assigned groups. */
   owner: Member | null = null
   /** Owns it next, once what is in flight has ended. `undefined`: no change is due. */
   #heir: Member | null | undefined = undefined
   /** Has what is in flight, while a change is due. */
   #former: Member | null = null
-  inFlight: number = 0
-  retrying: number = 0
-  dropped: number = 0
-  dirty: boolean = false
-  /** Whether it holds the log against eviction; the partition's to set. */
-  holds: boolean = false
   /** Members of the reader that read this topic. */
   members: readonly Member[] = []
-  /** The one member its records go to; null where several share, or nobody is there. */
-  only: Member | null = null
-  /** Whether that member takes its records one by one, and all there is to a delivery is to call the handler. */
-  isPlain: boolean = false
-  /** Whether the current run of drops was logged. */
-  dropLogged: boolean = false
+  retrying: number = 0
+  dropped: number = 0
   /** Below it, what is not in flight was dropped. */
   droppedBelow: number = 0
-  /** Changes when something pulled the rug from under a running pump. */
-  stamp: number = 0
-  closed: boolean = false
-  readonly policy: LagPolicy | null
-  readonly byPartition: boolean
-  readonly byKey: boolean
-  /** Handed out before, or held back until now: they go first. By partition the window's head does. */
-  readonly ready: Deque<DeliveryRecord> = new Deque()
-  /** Set aside by the delivery strategy until a member has room. */
-  readonly aside: Deque<DeliveryRecord> = new Deque()
-  readonly chains: KeyChains = new KeyChains()
-  readonly mark: DeliveryMark
-  readonly pump: Pump
-  readonly #waits = new CommitWaits()
   /** What its policy wants to keep is being loaded. */
   #releasing = false
 
   constructor(reader: Reader, partition: Partition, at: number, stored?: CursorState) {
     this.reader = reader
+    this.#atMostOnce = reader.atMostOnce
     this.partition = partition
     this.log = partition.log
     this.window = new Window(at)
@@ -82,7 +89,7 @@ export class Cursor {
 
   /** What is committed: at most once before the hand-out, at least once after the settle. */
   get position(): number {
-    return this.reader.atMostOnce ? this.window.next : this.window.committed
+    return this.#atMostOnce ? this.window.next : this.window.committed
   }
 
   /** The lowest offset it still needs of the log, while it holds it. */
@@ -150,7 +157,7 @@ export class Cursor {
   moved(): void {
     if (!this.dirty) this.reader.ctx.commits.changed(this)
     if (this.holds && this.partition.pressed && !this.pump.running) this.partition.holderMoved(this)
-    if (this.#waits.length > 0) this.#waits.serve(this.position)
+    if (this.#waits !== null && this.#waits.length > 0) this.#waits.serve(this.position)
   }
 
   succeed(record: DeliveryRecord, successor: DeliveryRecord): void {
@@ -198,6 +205,15 @@ export class Cursor {
     for (let record = this.aside.shift(); record !== undefined; record = this.aside.shift()) {
       if (record.state === HELD) this.becomesReady(record)
     }
+  }
+
+  /** New rows, within the window, the stored mark and the overflow policy. */
+  peek(most: number, into: Slice): PeekResult {
+    const { log, mark, policy, window } = this
+    const span = window.unsettled === 0 ? 0 : window.next - window.committed
+    const max = Math.min(most, mark.allowed - window.next, MAX_WINDOW - span)
+    if (max <= 0) return 'end'
+    return policy === null ? log.peek(window.next, max, 'committed', into) : policy.peek(max, into)
   }
 
   /** Passes over offsets without records: markers, what compaction left out. */
@@ -273,6 +289,7 @@ export class Cursor {
         ? (this.members[0] as Member)
         : null
     this.isPlain = this.byPartition && this.policy === null && this.only?.isPlain === true
+    this.isPlainAtEnd = this.isPlain && this.mark.isIdle
     this.stamp++
   }
 
@@ -313,7 +330,9 @@ export class Cursor {
 
   /** Resolves once everything below `offset` is settled. @throws OdradekError ABORTED, and why it closed */
   waitFor(offset: number, signal?: AbortSignal): Promise<void> {
-    return this.position >= offset ? Promise.resolve() : this.#waits.until(offset, signal)
+    if (this.position >= offset) return Promise.resolve()
+    this.#waits ??= new CommitWaits()
+    return this.#waits.until(offset, signal)
   }
 
   /** Leaves the partition for good: nothing is handed out any more, what is in flight is fenced. */
@@ -325,7 +344,7 @@ export class Cursor {
     this.aside.clear()
     this.chains.clear()
     this.pump.stop()
-    this.#waits.fail(error)
+    this.#waits?.fail(error)
     this.partition.remove(this)
   }
 

@@ -34,6 +34,11 @@ export class DeliveryMark {
     this.#restored = stored === undefined ? null : new Restored(stored)
   }
 
+  /** Whether nothing was stored and nothing need be: all may be handed out at any time. */
+  get isIdle(): boolean {
+    return !this.#durable && this.#restored === null
+  }
+
   /** Whether a former process may have had its hands on what comes next. */
   get remembers(): boolean {
     return this.#restored !== null

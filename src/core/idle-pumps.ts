@@ -5,13 +5,19 @@
  *                ▲ next              ▲ end         P6  came during the pass, and has seen what is new
  *
  * A pump that keeps up stays in its place: it runs there, finds the end again and was never anywhere else. So
- * waking 10,000 of them is a walk over an array, in the order in which they came.
+ * waking 10,000 of them is a walk over an array, in the order in which they came. What came is looked up once for
+ * all who stopped at the same offset, as they do.
  */
+import type { PartitionLog } from '../log/contract.ts'
+import { Slice } from '../model/batch.ts'
 import type { Pump } from './pump.ts'
 
 const NOWHERE = -1
 /** Fewer empty places than this are not worth closing up. */
 const FEW = 16
+
+/** One for all partitions: they run one at a time, and handlers cannot reach it. */
+const rows = new Slice()
 
 export class IdlePumps {
   #places: (Pump | null)[] = []
@@ -32,11 +38,17 @@ export class IdlePumps {
   }
 
   /** Goes on with the pass until about `budget` records were handed out; how many were, a vain run counted as one. */
-  run(budget: number): number {
+  run(budget: number, log: PartitionLog): number {
+    const from = this.#places[this.#next]?.next ?? log.marks.stable
+    const seen =
+      log.peek(from, budget, 'committed', rows) === 'hit' &&
+      rows.columns.headers === null &&
+      !rows.columns.foreign
     let handed = 0
     while (handed < budget && this.#next < this.#end) {
       const pump = this.#places[this.#next++]
-      if (pump !== null && pump !== undefined) handed += pump.run(budget) || 1
+      if (pump === null || pump === undefined) continue
+      handed += (seen ? pump.runAtEnd(rows, from, budget) : pump.run(budget)) || 1
     }
     return handed
   }

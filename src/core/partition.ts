@@ -95,7 +95,7 @@ export class Partition {
   run(budget: number): number {
     const { idle } = this
     if (!idle.areWaking) this.#tell()
-    const handed = idle.run(budget)
+    const handed = idle.run(budget, this.log)
     const { dispatcher } = this.#ctx
     // Who was at the end goes before those that have more to do; what came meanwhile waits like anybody's.
     if (idle.areWaking) dispatcher.goOn(this)

@@ -11,12 +11,11 @@
  * the dispatcher for another turn. When that state is this cursor's, its `stamp` changes and the loop starts over.
  * `resolved` and `fill` are for the reaction of a handler's promise, never inside a run.
  */
-import type { PeekResult } from '../log/contract.ts'
 import { type Columns, Slice } from '../model/batch.ts'
 import { MAX_WINDOW } from '../model/limits.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
-import { DeliveryRecord, GATHERED, HELD, READY, SETTLED } from './delivery.ts'
+import { DeliveryRecord, HELD, READY, SETTLED } from './delivery.ts'
 import type { Deque } from './deque.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { IdlePumps } from './idle-pumps.ts'
@@ -127,6 +126,31 @@ export class Pump {
     return this.#handed
   }
 
+  /** `run` for rows that came at the end, where it rests, and that were looked up for all who rest there. */
+  runAtEnd(rows: Slice, from: number, budget: number): number {
+    const cursor = this.#cursor
+    const { window, log, only } = cursor
+    if (!cursor.isPlainAtEnd || window.next !== from || window.unsettled > 0 || from < log.marks.start) {
+      return this.run(budget)
+    }
+    this.#begin()
+    const { columns, row, count, next } = rows
+    const stop = this.#handPlainly(only as Member, columns, row, row + count, next)
+    if (stop !== IDLE) this.#rest(stop)
+    else {
+      // It is at the end again, and kept no place that anybody could wait for.
+      this.#status = IDLE
+      cursor.dropLogged = false
+      cursor.moved()
+    }
+    return this.#handed
+  }
+
+  /** Where it goes on. */
+  get next(): number {
+    return this.#cursor.window.next
+  }
+
   // ── in a reaction ─────────────────────────────────────────────────────────────────────────────
 
   /** The handler of `record` has resolved, which acks it. */
@@ -191,7 +215,7 @@ export class Pump {
   #reach(): boolean {
     const cursor = this.#cursor
     if (cursor.policy !== null) return false
-    if (this.peekNew(ROWS_AT_HAND, slice) !== 'hit') return false
+    if (cursor.peek(ROWS_AT_HAND, slice) !== 'hit') return false
     const { columns, row, count } = slice
     this.#columns = columns
     this.#row = row
@@ -287,7 +311,7 @@ export class Pump {
     cursor.sweep()
     if (window.unsettled > 0 && window.next - window.committed >= MAX_WINDOW) return BLOCKED
     if (window.next >= cursor.mark.allowed) return this.#anyFree() ? this.#reserve() : this.#noMember()
-    switch (this.peekNew(budget - this.#handed, slice)) {
+    switch (cursor.peek(budget - this.#handed, slice)) {
       case 'hit':
         if (slice.count > 0) return this.#hand()
         cursor.passTo(slice.next)
@@ -430,50 +454,12 @@ export class Pump {
       const available = cursor.log.marks.stable - cursor.window.next + cursor.ready.length
       if (this.linger.holds(available, batch.records, batch.maxWaitMs)) return IDLE
     }
-    const records = gather(this, cursor, member)
+    const records = gather(cursor, member)
     if (records.length === 0) return RUNNING
     cursor.inFlight += records.length
     this.#handed += records.length
     member.invokeBatch(new BatchUnit(records))
     return RUNNING
-  }
-
-  /** Moves what is ready into a batch. Answers whether order lets new records follow. */
-  takeReady(most: number, into: DeliveryRecord[]): boolean {
-    const { byPartition, ready, window } = this.#cursor
-    if (!byPartition) {
-      while (into.length < most && ready.length > 0) {
-        const record = ready.shift() as DeliveryRecord
-        if (record.state === READY && !this.#cursor.waitsForMate(record)) into.push(record)
-      }
-      return true
-    }
-    for (const record of window) {
-      if (record.state !== READY || into.length === most) return false
-      into.push(record)
-    }
-    return true
-  }
-
-  /** New rows, within the window, the stored mark and the overflow policy. */
-  peekNew(most: number, into: Slice): PeekResult {
-    const { log, mark, policy, window } = this.#cursor
-    const span = window.unsettled === 0 ? 0 : window.next - window.committed
-    const max = Math.min(most, mark.allowed - window.next, MAX_WINDOW - span)
-    if (max <= 0) return 'end'
-    return policy === null ? log.peek(window.next, max, 'committed', into) : policy.peek(max, into)
-  }
-
-  /** Takes a row for a batch if order allows: enters it into the window and its key's chain. */
-  take(columns: Columns, row: number): DeliveryRecord | undefined {
-    const cursor = this.#cursor
-    const offset = columns.offsetAt(row)
-    if (isConsumed(cursor, columns, row, offset, needsLook(cursor, columns))) return undefined
-    const record = recordOf(cursor, columns, row, offset)
-    record.state = GATHERED
-    cursor.window.enter(record, offset)
-    if (cursor.byKey) cursor.chains.add(record)
-    return record
   }
 
   // ── waiting for the engine ────────────────────────────────────────────────────────────────────

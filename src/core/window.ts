@@ -14,7 +14,8 @@
  */
 import type { DeliveryRecord } from './delivery.ts'
 
-const SMALLEST = 16
+/** Of most readers one record is in hand at a time. */
+const SMALLEST = 1
 
 export class Window {
   /** Lowest unsettled offset. */
