@@ -15,24 +15,20 @@ import type { StartPosition } from '../model/options.ts'
 export async function resolvePositions(topic: Topic, to: StartPosition): Promise<(number | undefined)[]> {
   checkFrom(to)
   topic.expire()
-  const { partitions } = topic
+  // Those there are now: others may be added while something is looked up.
+  const partitions = [...topic.partitions]
   if (to === 'earliest') return partitions.map(({ log }) => log.marks.start)
   const ends = partitions.map(({ log }) => log.marks.end)
   if (partitions.some(({ log }) => log.marks.high < log.marks.end)) {
     await Promise.all(partitions.map(({ log }) => flushed(log)))
   }
-  if (to === 'latest') {
-    // Where the flush failed, the end is not reached: what is behind it then is nobody's.
-    return partitions.map(({ log }, i) => Math.min(ends[i] ?? log.marks.end, log.marks.high))
-  }
+  // Where a flush failed, the end is not reached: what lies behind it then is nobody's.
+  const tails = partitions.map(({ log }, i) => Math.min(ends[i] as number, log.marks.high))
+  if (to === 'latest') return tails
   if (to instanceof Date) {
-    return Promise.all(
-      partitions.map(async ({ log }) => {
-        // What comes while it is looked up comes after the date.
-        const { high } = log.marks
-        return (await log.offsetAt(to.getTime()))?.offset ?? high
-      }),
-    )
+    // What comes while it is looked up comes after the date.
+    const found = await Promise.all(partitions.map(({ log }) => log.offsetAt(to.getTime())))
+    return found.map((at, i) => at?.offset ?? (tails[i] as number))
   }
   if (typeof to === 'number') {
     if (partitions.length !== 1) {
