@@ -31,6 +31,10 @@ function file(path: string, body: string): SourceFile {
   return { path, text: `/** Owns a thing. */\n${body}\n` }
 }
 
+function program(body: string): SourceFile {
+  return { path: 'cli/main.ts', text: `#!/usr/bin/env node\n/** Owns a thing. */\n${body}\n` }
+}
+
 describe('the rules', () => {
   it.each([
     ['a clean file', file('core/a.ts', "import { b } from '../model/b.ts'\nexport const a = b")],
@@ -38,6 +42,7 @@ describe('the rules', () => {
     ['Node, where the file engine touches it', file('log/file/fs-node.ts', "import { open } from 'node:fs'")],
     ['Node, at the root', file('index.ts', "import { createHash } from 'node:crypto'")],
     ['an engine, at the root', file('broker.ts', "export const e = () => import('./log/memory/engine.ts')")],
+    ['a program, which begins with what runs it', program("import process from 'node:process'")],
     ['prose about timers', file('core/a.ts', "// setTimeout\nexport const a = 'Date.now()'")],
     ['quotes inside a pattern', file('core/a.ts', 'export const a = /[\'"]/\n// setTimeout')],
     ['a catch that acts', file('core/a.ts', 'try { a() } catch (e) { b(e) }')],
@@ -79,6 +84,17 @@ describe('the rules', () => {
       'testing → core',
       file('testing/a.ts', "import { b } from '../core/b.ts'"),
       'testing must not import core',
+    ],
+    [
+      'cli → core',
+      file('cli/commands/a.ts', "import { b } from '../../core/b.ts'"),
+      'cli must not import core',
+    ],
+    ['anything → cli', file('memory.ts', "import { run } from './cli/run.ts'"), 'nobody imports cli'],
+    [
+      'a program that says nothing',
+      { path: 'cli/main.ts', text: '#!/usr/bin/env node\na()\n' },
+      'does not open',
     ],
     ['a folder without a rule', file('attic/a.ts', ''), 'attic is in no zone'],
     ['a stray file of the log', file('log/a.ts', ''), 'log/a.ts is in no zone'],

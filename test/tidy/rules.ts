@@ -18,6 +18,8 @@ interface Import {
 /** A file longer than this has two ideas. */
 export const MAX_LINES = 500
 export const LONG_LINES = 400
+/** Begins with the line that tells a shell what runs it. */
+const PROGRAM = 'cli/main.ts'
 
 /**
  * Who may import whom, besides itself. A zone is a folder of src/, or a folder or file of src/log. Files
@@ -32,12 +34,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'log/file': ['model', 'log/contract.ts', 'log/state.ts', 'log/format'],
   core: ['model', 'log/contract.ts'],
   coordinator: ['model', 'log/contract.ts', 'core'],
+  cli: ['model', 'log/file', 'node'],
   testing: ['model', 'log/contract.ts', 'log/format', 'broker.ts'],
 }
 
-/** Where Node's modules and globals may be named: the root, and the parts of the file engine that touch the system. */
+/** Where Node's modules and globals may be named: the roots, and the parts of the file engine that touch the system. */
 function knowsNode(path: string): boolean {
-  return path === 'index.ts' || path.startsWith('node/') || /^log\/file\/[a-z-]+-node\.ts$/.test(path)
+  return path === 'index.ts' || /^(?:node|cli)\//.test(path) || /^log\/file\/[a-z-]+-node\.ts$/.test(path)
 }
 
 function zoneOf(path: string): string {
@@ -59,8 +62,11 @@ export function complaintsAbout(file: SourceFile): string[] {
 }
 
 function directionComplaints(file: SourceFile): string[] {
-  if (!file.path.includes('/')) return []
   const from = zoneOf(file.path)
+  if (from !== 'cli' && importsOf(file).some(({ target }) => zoneOf(target) === 'cli')) {
+    return ['nobody imports cli: it is a program']
+  }
+  if (!file.path.includes('/')) return []
   const allowed = MAY_IMPORT[from]
   if (allowed === undefined) return knowsNode(file.path) ? [] : [unknownZone(from)]
   return importsOf(file)
@@ -93,7 +99,8 @@ function nodeComplaints(file: SourceFile, code: string): string[] {
 
 function shapeComplaints(file: SourceFile, code: string): string[] {
   const complaints: string[] = []
-  if (!/^\/\*\*?\s[\s\S]*?\*\//.test(file.text))
+  const text = file.path === PROGRAM ? file.text.replace(/^#!.*\n/, '') : file.text
+  if (!/^\/\*\*?\s[\s\S]*?\*\//.test(text))
     complaints.push('does not open with a comment that says what it owns')
   if (/^export default\b/m.test(code)) complaints.push('export default: name it')
   if (/^export (?:type )?\*/m.test(code)) complaints.push('export *: list the names one by one')

@@ -116,8 +116,10 @@ export interface RecoveryReport {
   readonly aside: Aside | null
   readonly replay: { readonly groups: number; readonly batches: number; readonly batchBytes: number }
   readonly cut: readonly Cut[]
-  /** Files, and directories of deleted logs. */
+  /** Files that the checkpoint does not know; what counts of them is in the journal. */
   readonly remove: readonly string[]
+  /** Of deleted logs. */
+  readonly removeDirectories: readonly string[]
   readonly newEpochs: RecoveryPlan['newEpochs']
 }
 
@@ -314,18 +316,21 @@ async function recoveryOf(
   const { refusals, aside, newEpochs } = plan
   const segments = [...plan.kept, ...plan.created].flatMap((log) => log.segments ?? [])
   const remove = segments.flatMap((each) => each.remove)
-  for (const log of plan.deleted) {
-    if ((await fs.list(directoryOf(log))).length > 0) remove.push(directoryOf(log))
+  const removeDirectories: string[] = []
+  for (const directory of plan.deleted.map(directoryOf)) {
+    if ((await fs.list(directory)).length > 0) removeDirectories.push(directory)
   }
   const cut = segments.flatMap((each) => each.cut ?? [])
-  const isDone = groups === 0 && aside === null && cut.length === 0 && remove.length === 0
+  const changes = [...cut, ...remove, ...removeDirectories].length + groups
+  const isDone = changes === 0 && aside === null && newEpochs === null
   return {
-    outcome: refusals.length > 0 ? 'refuse' : isDone && newEpochs === null ? 'nothing' : 'recover',
+    outcome: refusals.length > 0 ? 'refuse' : isDone ? 'nothing' : 'recover',
     refusals: refusals.map(({ error, salvageable }) => refusalOf(error, salvageable)),
     aside,
     replay: { groups, batches: entries.batch, batchBytes },
     cut,
     remove,
+    removeDirectories,
     newEpochs,
   }
 }
@@ -373,6 +378,7 @@ async function reportOfFiles(fs: FileSystem, crc32c: Crc32c, damage: DamagedFile
       replay: { groups: 0, batches: 0, batchBytes: 0 },
       cut: [],
       remove: [],
+      removeDirectories: [],
       newEpochs: null,
     },
   }

@@ -1,0 +1,40 @@
+/** What a command is, and what it is given of the process: nothing in a command names the process itself. */
+
+/** A stream to write to: the process's, or a test's. */
+export interface Output {
+  write(text: string, done: (error?: Error | null) => void): unknown
+  readonly isTTY?: boolean
+  /** Only terminals have it; it heeds NO_COLOR, FORCE_COLOR and TERM. */
+  hasColors?(): boolean
+}
+
+export interface Io {
+  /** Data, and nothing else. */
+  readonly stdout: Output
+  /** Everything that is said to a person beside the data. */
+  readonly stderr: Output
+  /** Milliseconds, of a clock that is never put back. */
+  readonly monotonic: () => number
+}
+
+export interface Command {
+  readonly name: string
+  /** One line. */
+  readonly summary: string
+  readonly help: string
+  /** Answers the exit code. @throws UsageError */
+  run(args: readonly string[], io: Io): Promise<number>
+}
+
+/** The command line is not one that the command takes. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export const OK = 0
+/** `verify` found damage. */
+export const FOUND = 1
+/** The command line is wrong, or the directory is none or cannot be read. */
+export const FAILED = 2
+/** Who read the output went away: what a shell answers for a process that SIGPIPE ended. */
+export const BROKEN_PIPE = 141

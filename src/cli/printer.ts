@@ -1,0 +1,52 @@
+/**
+ * Writes lines in pieces, and waits until they are taken: a slow reader must not make the command hold all of its output.
+ * A reader that went away is a BrokenPipe, which ends the command without a word.
+ */
+import { styleText } from 'node:util'
+import type { Output } from './command.ts'
+
+const PIECE_CHARS = 16 * 1024
+
+export class BrokenPipe extends Error {
+  override readonly name = 'BrokenPipe'
+}
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
+
+export class Printer {
+  readonly #output: Output
+  readonly #colors: boolean
+  #text = ''
+
+  constructor(output: Output) {
+    this.#output = output
+    this.#colors = output.isTTY === true && output.hasColors?.() === true
+  }
+
+  /** The text, in colour where the output is a terminal that wants it. */
+  styled(style: Style, text: string): string {
+    return this.#colors ? styleText(style, text) : text
+  }
+
+  async line(text: string = ''): Promise<void> {
+    this.#text += `${text}\n`
+    if (this.#text.length >= PIECE_CHARS) await this.flush()
+  }
+
+  async lines(texts: readonly string[]): Promise<void> {
+    for (const text of texts) await this.line(text)
+  }
+
+  /** Resolves when everything is taken. */
+  flush(): Promise<void> {
+    const text = this.#text
+    this.#text = ''
+    if (text === '') return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.#output.write(text, (error) => {
+        if (error == null) resolve()
+        else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new BrokenPipe() : error)
+      })
+    })
+  }
+}
