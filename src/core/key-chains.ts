@@ -6,8 +6,8 @@
  *   'bob'   → D9
  *
  * A record knows its chain from the moment it enters it, since a handler may scribble over the bytes of its
- * key. One that settles while its handler is still on the stack never gets here, so the common synchronous
- * delivery pays one size check.
+ * key. One that a run hands out and that settles while its handler is still on the stack never gets here,
+ * so the common synchronous delivery pays one size check.
  */
 import { type Key, keyIdentity } from '../model/record.ts'
 import type { DeliveryRecord } from './delivery.ts'

@@ -29,14 +29,20 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'hands out a key that is in flight',
     file: 'core/key-chains.ts',
-    from: 'return this.#chains.get(keyIdentity(key))?.tail',
-    to: "return this.#chains.get(keyIdentity(key) + ' ')?.tail",
+    from: 'return this.#chains?.get(keyIdentity(key))?.tail',
+    to: "return this.#chains?.get(keyIdentity(key) + ' ')?.tail",
   },
   {
     name: 'forgets to wake a cursor that waits for a settle of its own',
     file: 'core/pump.ts',
     from: 'if (this.#status === BLOCKED) this.wake()',
     to: 'if (this.#status === LOADING) this.wake()',
+  },
+  {
+    name: 'passes a busy key when a place is taken in a reaction',
+    file: 'core/pump.ts',
+    from: 'if (isConsumed(cursor, columns, row, offset, this.#checked)) continue\n',
+    to: '\n',
   },
   {
     name: 'forgets who waits for a member',
@@ -53,8 +59,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'takes a repeated id for a new one',
     file: 'core/publish-ids.ts',
-    from: 'return this.#window.get(id, now)',
-    to: "return this.#window.get(id + ' ', now)",
+    from: 'this.#window?.get(id, this.#clock.monotonic())',
+    to: "this.#window?.get(id + ' ', this.#clock.monotonic())",
   },
   {
     name: 'lets a replayed delivery settle',
