@@ -1,6 +1,8 @@
 /** What comes back of topics when a broker opens what another one left. */
 import { describe, expect, it } from 'vitest'
+import type { TopicOptions } from '../../src/model/options.ts'
 import { wireBatchOf } from '../../src/testing/conformance/kit.ts'
+import { byteDisk } from '../support/disks.ts'
 import { Machine } from '../support/durable.ts'
 import { codeOf, Hands, upTo } from '../support/world.ts'
 
@@ -69,6 +71,110 @@ describe('a topic, after a restart', () => {
     expect((await broker.read('t'))[0]?.value).toBe('checked a')
     expect(await codeOf(broker.createTopic('t'))).toBe('TOPIC_EXISTS')
     expect((await broker.createTopic('t', options)).id).toBe(topic.id)
+  })
+
+  it.each<[string, TopicOptions]>([
+    ['maxWaiting', { maxWaiting: { records: 3, bytes: 500 } }],
+    ['maxWaiting without a bound by bytes', { maxWaiting: { records: 3, bytes: INFINITE } }],
+    ['publishTimeoutMs', { publishTimeoutMs: 50 }],
+    ['publishTimeoutMs without end', { publishTimeoutMs: INFINITE }],
+    ['dedupe', { dedupe: { windowMs: 50, records: 7 } }],
+    ['dedupe without end', { dedupe: { windowMs: INFINITE } }],
+    ['deleteRetentionMs', { deleteRetentionMs: 0 }],
+  ])('behaves as before, before anybody creates it again: %s', async (_, options) => {
+    const machine = new Machine()
+    const first = await machine.boot()
+    await first.broker.createTopic('t', options)
+    const stored = machine.puts.at(-1)
+    first.crash()
+    const second = await machine.boot()
+    // What it was made of again is what it is stored as again.
+    await second.broker.alterTopic('t', {})
+    expect(machine.puts.at(-1)).toEqual(stored)
+    const puts = machine.puts.length
+    await second.broker.createTopic('t', options)
+    expect(machine.puts.length).toBe(puts)
+    await second.broker.createTopic('t', options)
+    expect(await codeOf(second.broker.createTopic('t', { maxWaiting: { records: 77 } }))).toBe('TOPIC_EXISTS')
+  })
+
+  it('gives up as soon, and lets as many wait, as it did', async () => {
+    const machine = new Machine()
+    const first = await machine.boot()
+    const options = { retention: { records: 1 }, maxWaiting: { records: 2 }, publishTimeoutMs: 50 }
+    await first.broker.createTopic('t', options)
+    await first.broker.publish('t', 0)
+    first.crash()
+    const { broker, clock } = await machine.boot()
+    await broker.subscribe('t', () => {}, { id: 'slow', from: 'earliest', credit: 'manual' })
+    const waiting = [codeOf(broker.publish('t', 1)), codeOf(broker.publish('t', 2))]
+    expect(await codeOf(broker.publish('t', 3))).toBe('TOO_MANY_WAITING')
+    await clock.advance(50)
+    expect(await Promise.all(waiting)).toEqual(['TIMEOUT', 'TIMEOUT'])
+  })
+
+  it('takes on what it is asked for instead, and stores that', async () => {
+    const machine = new Machine()
+    const first = await machine.boot()
+    await first.broker.createTopic('t', { publishTimeoutMs: 50 })
+    first.crash()
+    const second = await machine.boot()
+    await second.broker.createTopic('t', { publishTimeoutMs: 70 })
+    second.crash()
+    const third = await machine.boot()
+    const stored = machine.puts.at(-1)
+    expect(stored?.[1]).toMatchObject({ publishTimeoutMs: 70 })
+    await third.broker.createTopic('t', { publishTimeoutMs: 70 })
+    expect(machine.puts.at(-1)).toBe(stored)
+  })
+
+  it('is refused another cleanup: its log goes by that', async () => {
+    const machine = new Machine(byteDisk())
+    const first = await machine.boot()
+    await first.broker.createTopic('t', { cleanup: 'compact' })
+    first.crash()
+    const second = await machine.boot()
+    expect(second.specs).toMatchObject([{ cleanup: 'compact', deleteRetentionMs: 86_400_000 }])
+    expect(await codeOf(second.broker.publish('t', 1))).toBe('INVALID_ARGUMENT')
+    expect(await codeOf(second.broker.createTopic('t'))).toBe('TOPIC_EXISTS')
+    const other = { cleanup: 'compact', deleteRetentionMs: 5 } as const
+    expect(await codeOf(second.broker.createTopic('t', other))).toBe('TOPIC_EXISTS')
+    await second.broker.createTopic('t', { cleanup: 'compact' })
+  })
+
+  it('that was stored by a version that knew less has the defaults of what is missing', async () => {
+    const machine = new Machine()
+    const first = await machine.boot()
+    await first.engine.meta.put([
+      [
+        'topic/AAAAAAAAAAAAAAAAAAAAAA',
+        {
+          name: 't',
+          partitions: 2,
+          retention: { records: 10, bytes: null, ageMs: null },
+          deadLetter: false,
+        },
+      ],
+    ])
+    first.crash()
+    const { broker } = await machine.boot()
+    expect(broker.describe('t')).toMatchObject({
+      id: 'AAAAAAAAAAAAAAAAAAAAAA',
+      retention: { records: 10, bytes: INFINITE, ageMs: INFINITE },
+    })
+    await broker.createTopic('t', { partitions: 2, retention: { records: 10, bytes: INFINITE } })
+  })
+
+  it('keeps records without a bound by number, where that is what it was given', async () => {
+    const machine = new Machine()
+    const first = await machine.boot()
+    await first.broker.createTopic('t', { retention: { records: INFINITE, bytes: 10_000 } })
+    expect(machine.puts.at(-1)?.[1]).toMatchObject({ retention: { records: null } })
+    for (const value of upTo(20)) await first.broker.publish('t', value)
+    first.crash()
+    const { broker } = await machine.boot()
+    expect(broker.describe('t').retention).toEqual({ records: INFINITE, bytes: 10_000, ageMs: INFINITE })
+    expect(await broker.read('t')).toHaveLength(20)
   })
 
   it('reads what came as bytes by the codec that it got back', async () => {

@@ -29,8 +29,7 @@ export class Machine {
     this.#disk = disk
   }
 
-  async boot(options: BrokerOptions = {}): Promise<Process> {
-    const clock = new ManualClock()
+  async boot(options: BrokerOptions = {}, clock: ManualClock = new ManualClock()): Promise<Process> {
     const process = new Process(this, await this.#disk.open(clock), clock, options)
     this.#meta = process.engine.meta
     await process.broker.restore()
