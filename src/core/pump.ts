@@ -13,6 +13,7 @@
  */
 import { type Columns, Slice } from '../model/batch.ts'
 import { MAX_WINDOW } from '../model/limits.ts'
+import { AtHand } from './at-hand.ts'
 import { BatchLinger, BatchUnit, gather } from './batch-unit.ts'
 import type { Cursor } from './cursor.ts'
 import { DeliveryRecord, HELD, READY, SETTLED } from './delivery.ts'
@@ -30,8 +31,6 @@ const PARKED = 3
 const BLOCKED = 4
 const LOADING = 5
 
-/** Rows taken to hand at once: a look at the log for each would cost as much as the record. */
-const ROWS_AT_HAND = 64
 export const LOAD_BYTES: number = 1024 * 1024
 /** Pause after a load or a mark failed. */
 export const LOAD_RETRY_MS = 1_000
@@ -53,12 +52,8 @@ export class Pump {
   #waits = 0
   /** The cursor's position when this run began. */
   #from = 0
-  /** Rows at hand for `fill`, within the window: nobody else can have taken them while `stamp` is the same. */
-  #columns = slice.columns
-  #row = 0
-  #end = 0
-  #checked = false
-  #stamp = 0
+  /** For readers whose handlers answer promises. */
+  #atHand: AtHand | null = null
 
   constructor(cursor: Cursor) {
     this.#cursor = cursor
@@ -177,7 +172,8 @@ export class Pump {
    * run. Undefined where it is not as simple as that. Where order allows more, it stays in `line`, as the last.
    */
   fill(member: Member, line: Deque<Pump>): DeliveryRecord | undefined {
-    const next = this.#mayFill(member) ? this.#nextFor(member) : undefined
+    this.#atHand ??= new AtHand(this.#cursor)
+    const next = this.#mayFill(member, this.#atHand) ? this.#atHand.nextFor(member) : undefined
     if (next === undefined || this.#status !== PARKED) return next
     if (this.#cursor.byPartition) {
       line.shift()
@@ -187,7 +183,7 @@ export class Pump {
   }
 
   /** Whether it waits for just that, a place or the end of its head, and has something to fill the place with. */
-  #mayFill(member: Member): boolean {
+  #mayFill(member: Member, rows: AtHand): boolean {
     const { byPartition, only, reader, ready, window } = this.#cursor
     return (
       (this.#status === PARKED || (this.#status === BLOCKED && byPartition)) &&
@@ -195,57 +191,9 @@ export class Pump {
       (only === member || (only === null && !reader.assigned)) &&
       ready.length === 0 &&
       member.free &&
-      (this.#hasRows() || this.#reach()) &&
+      rows.some &&
       this.#dispatcher.goesOnInReaction()
     )
-  }
-
-  #hasRows(): boolean {
-    const { log, stamp, window } = this.#cursor
-    const { next } = window
-    return (
-      this.#row < this.#end &&
-      this.#stamp === stamp &&
-      next === this.#columns.offsetAt(this.#row) &&
-      next >= log.marks.start
-    )
-  }
-
-  /** Takes rows to hand. */
-  #reach(): boolean {
-    const cursor = this.#cursor
-    if (cursor.policy !== null) return false
-    if (cursor.peek(ROWS_AT_HAND, slice) !== 'hit') return false
-    const { columns, row, count } = slice
-    this.#columns = columns
-    this.#row = row
-    this.#end = row + count
-    this.#checked = needsLook(cursor, columns)
-    this.#stamp = cursor.stamp
-    return count > 0
-  }
-
-  /** The next row for a place of `member`, the only one there is. */
-  #nextFor(member: Member): DeliveryRecord | undefined {
-    const cursor = this.#cursor
-    const { reader, window } = cursor
-    const columns = this.#columns
-    while (this.#row < this.#end && this.#stamp === cursor.stamp) {
-      const row = this.#row
-      const offset = columns.offsetAt(row)
-      this.#row++
-      if (isConsumed(cursor, columns, row, offset, this.#checked)) continue
-      const record = recordOf(cursor, columns, row, offset)
-      if (cursor.only === null) {
-        const chosen = reader.selected(record, reader.freeOf(cursor.members), cursor.members)
-        if (chosen !== member || this.#stamp !== cursor.stamp) return undefined
-      }
-      window.enter(record, offset)
-      if (cursor.byKey && columns.keys !== null) cursor.chains.add(record)
-      cursor.inFlight++
-      return record
-    }
-    return undefined
   }
 
   #begin(): void {

@@ -40,7 +40,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'passes a busy key when a place is taken in a reaction',
-    file: 'core/pump.ts',
+    file: 'core/at-hand.ts',
     from: 'if (isConsumed(cursor, columns, row, offset, this.#checked)) continue\n',
     to: '\n',
   },
