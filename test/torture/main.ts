@@ -7,6 +7,8 @@
  *   --seed N     first seed (default: the time)
  *   --scenes N   so many scenes from that seed, whatever their steps
  *
+ * `npm run torture -- --engine file`: what becomes of a data directory, which is told in file/main.ts.
+ *
  * Progress goes to standard error. Exit code 0: nothing found; 1: faults, with their seeds; 130: Ctrl-C.
  */
 import process from 'node:process'
@@ -19,6 +21,9 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     scenes: { type: 'string' },
     short: { type: 'boolean', default: false },
+    engine: { type: 'string', default: 'memory' },
+    mode: { type: 'string', default: 'all' },
+    trials: { type: 'string' },
   },
 })
 
@@ -52,22 +57,35 @@ function report(): void {
   process.stdout.write(`seed ${first}, ${played} scenes, ${steps} steps, ${failed} with faults\n`)
 }
 
-let told = performance.now()
-while (!stopped && steps < wanted && played < scenes && failed < SHOWN) {
-  const seed = first + played
-  const length = stepsOf(seed)
-  const faults = await playScene(seed, length)
-  played++
-  steps += length
-  if (faults.length > 0) {
-    failed++
-    process.stdout.write(`seed ${seed}: ${faults.slice(0, 3).join('\n  ')}\n`)
-    process.stdout.write(`  again: npm run torture -- --seed ${seed} --scenes 1\n`)
+async function playScenes(): Promise<void> {
+  let told = performance.now()
+  while (!stopped && steps < wanted && played < scenes && failed < SHOWN) {
+    const seed = first + played
+    const length = stepsOf(seed)
+    const faults = await playScene(seed, length)
+    played++
+    steps += length
+    if (faults.length > 0) {
+      failed++
+      process.stdout.write(`seed ${seed}: ${faults.slice(0, 3).join('\n  ')}\n`)
+      process.stdout.write(`  again: npm run torture -- --seed ${seed} --scenes 1\n`)
+    }
+    if (performance.now() - told > 5_000) {
+      told = performance.now()
+      process.stderr.write(`${played} scenes, ${steps} steps, ${failed} with faults\n`)
+    }
   }
-  if (performance.now() - told > 5_000) {
-    told = performance.now()
-    process.stderr.write(`${played} scenes, ${steps} steps, ${failed} with faults\n`)
-  }
+  report()
 }
-report()
+
+async function tortureDirectories(): Promise<void> {
+  // Only here: the mutants of the scenes do without it.
+  const { tortureFiles } = await import('./file/main.ts')
+  const trials = values.trials === undefined ? undefined : whole('trials', values.trials, 0)
+  const { mode, short } = values
+  if (!(await tortureFiles({ seed: first, mode, trials, short, isStopped: () => stopped }))) failed++
+}
+
+if (values.engine === 'file') await tortureDirectories()
+else await playScenes()
 process.exitCode = stopped ? 130 : failed > 0 ? 1 : 0
