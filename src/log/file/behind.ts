@@ -52,6 +52,17 @@ export class Behind {
     this.#start = start
   }
 
+  /** Somebody waits for what is to be written, or for the disk space that there would be. */
+  get isAwaited(): boolean {
+    return this.#fence !== null || this.#hasGarbage
+  }
+
+  /** Whether a whole segment is below the start. */
+  get #hasGarbage(): boolean {
+    const [oldest] = this.#segments.list
+    return oldest?.sealed === true && oldest.next <= this.#start
+  }
+
   /** Writes what is committed to segments, in pieces, and gives back segments below the start. */
   async write(): Promise<void> {
     while (!this.#over) {
@@ -66,7 +77,7 @@ export class Behind {
 
   async #writePiece(until: number): Promise<void> {
     const piece = this.#resident.unwritten(this.#written, until)
-    await this.#segments.append(piece.bytes, piece)
+    await this.#segments.append(piece.pieces, piece)
     this.#written = piece.next
     this.#resident.written(piece.next)
   }
@@ -79,8 +90,7 @@ export class Behind {
   /** Files go for good. So the start behind them must not come back, not even when the power fails. */
   async #free(): Promise<void> {
     const start = this.#start
-    const [oldest] = this.#segments.list
-    if (this.#over || oldest === undefined || !oldest.sealed || oldest.next > start) return
+    if (this.#over || !this.#hasGarbage) return
     await this.#committer.settle()
     await this.#segments.removeBelow(start)
   }

@@ -270,7 +270,7 @@ class FileEngine implements Engine, Checkpointer {
       marks,
       stamped,
       retention: spec.retention,
-      wakeWriter: (log) => this.#writer.wake(log),
+      writer: this.#writer,
     })
   }
 

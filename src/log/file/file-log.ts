@@ -47,6 +47,7 @@ import { Reading } from './reading.ts'
 import type { Resident } from './resident.ts'
 import type { Room } from './room.ts'
 import type { Segments } from './segments.ts'
+import type { Writer, WrittenBehind } from './writer.ts'
 
 /** Producers that appended nothing for a day are forgotten, as in Kafka. */
 const PRODUCER_EXPIRY_MS = 86_400_000
@@ -70,11 +71,10 @@ export interface LogParts {
   /** Newest timestamp given to a record in process. */
   readonly stamped: number
   readonly retention: RetentionLimits
-  /** There is something to be written behind. */
-  readonly wakeWriter: (log: FileLog) => void
+  readonly writer: Writer
 }
 
-export class FileLog implements PartitionLog, Participant {
+export class FileLog implements PartitionLog, Participant, WrittenBehind {
   readonly topicId: string
   readonly partition: number
   readonly marks: Marks
@@ -266,15 +266,17 @@ export class FileLog implements PartitionLog, Participant {
   committed(): void {
     const formed = this.#formed
     this.#formed = []
-    const freed = this.#formedStart > this.#behind.start
     this.#behind.start = this.#formedStart
+    let sizeBytes = 0
     for (const batch of formed) {
+      sizeBytes += batch.bytes.length
       this.#resident.append(batch)
       if (batch.aborts !== null) this.#resident.hideAborted(batch.aborts.producerId, batch.aborts.since)
     }
     const high = formed.at(-1)?.next ?? this.marks.high
     this.#advance(high)
-    if (high > this.#behind.written || freed) this.#parts.wakeWriter(this)
+    if (this.#behind.isAwaited) this.#parts.writer.hurry(this)
+    else if (sizeBytes > 0) this.#parts.writer.add(this, sizeBytes)
   }
 
   /** Moves `high`, and `stable` behind it. */
@@ -379,7 +381,7 @@ export class FileLog implements PartitionLog, Participant {
     readonly segments: Promise<readonly StoredSegment[]>
   } {
     const segments = this.#behind.fence(this.marks.end)
-    this.#parts.wakeWriter(this)
+    this.#parts.writer.hurry(this)
     return { stored: this.#stored(), segments }
   }
 

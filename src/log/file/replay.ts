@@ -1,5 +1,4 @@
 /** Brings one log to where the journal ends: batches to its segments, in large pieces, and what they mean to its state. */
-import { concat } from '../format/bytes.ts'
 import { decodeMarker } from '../format/control.ts'
 import { IN_PROCESS } from '../format/layout.ts'
 import type { BatchScan } from '../format/scan.ts'
@@ -63,6 +62,6 @@ export class Replay {
     const pieces = this.#pieces
     this.#pieces = []
     this.#sizeBytes = 0
-    await this.#log.segments.append(concat(pieces), { base: this.#base, next: this.#log.end })
+    await this.#log.segments.append(pieces, { base: this.#base, next: this.#log.end })
   }
 }

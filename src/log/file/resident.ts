@@ -23,12 +23,15 @@ const CHUNK_BYTES = 256 * KiB
 const FIRST_BYTES = 4 * KiB
 /** What is read ahead at once. */
 const PAGE_BYTES = 256 * KiB
+/** What is written at once, if there is so much. */
+const WRITE_BYTES = 1024 * KiB
 
 const EVERYTHING = Number.POSITIVE_INFINITY
 
 /** Whole batches that segments do not have yet. */
 export interface Unwritten {
-  readonly bytes: Uint8Array
+  /** In a row. */
+  readonly pieces: readonly Uint8Array[]
   readonly base: number
   readonly next: number
 }
@@ -73,11 +76,17 @@ export class Resident {
     return chunk
   }
 
-  /** Batches from `from` on, which are here, up to `until`: as many as one chunk has. */
+  /** Batches from `from` on, which are here, up to `until`: as many as are written at once. */
   unwritten(from: number, until: number): Unwritten {
-    const chunk = this.find(from) as Chunk
-    const { bytes, next } = chunk.collect(from, until, EVERYTHING)
-    return { bytes, base: from, next }
+    const pieces: Uint8Array[] = []
+    let next = from
+    for (let sizeBytes = 0; next < until && sizeBytes < WRITE_BYTES; ) {
+      const piece = (this.find(next) as Chunk).collect(next, until, EVERYTHING)
+      pieces.push(piece.bytes)
+      sizeBytes += piece.bytes.length
+      next = piece.next
+    }
+    return { pieces, base: from, next }
   }
 
   /** Segments have everything below `next`. Chunks that may leave now do so while others are unpinned. */

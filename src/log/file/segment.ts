@@ -49,22 +49,24 @@ export interface SegmentRead {
 
 /** What a write will add to a segment. */
 export class Growth {
+  readonly segment: Segment
+  /** Batches, in a row. */
+  readonly pieces: Uint8Array[] = []
   readonly entries: SegmentIndex = new SegmentIndex()
   sizeBytes = 0
   next: number
   maxTimestamp: number
   firstTimestamp = -1
-  readonly #segment: Segment
 
   constructor(segment: Segment) {
-    this.#segment = segment
+    this.segment = segment
     this.next = segment.next
     this.maxTimestamp = segment.maxTimestamp
   }
 
   add(batch: BatchScan): void {
-    const position = this.#segment.sizeBytes + this.sizeBytes
-    if (this.#segment.isDue(position, batch.leaderEpoch, batch.base !== this.next, this.entries)) {
+    const position = this.segment.sizeBytes + this.sizeBytes
+    if (this.segment.isDue(position, batch.leaderEpoch, batch.base !== this.next, this.entries)) {
       this.entries.add(batch.base, position, this.maxTimestamp, batch.leaderEpoch)
     }
     if (this.sizeBytes === 0) this.firstTimestamp = batch.maxTimestamp
@@ -145,13 +147,14 @@ export class Segment implements StoredSegment {
   }
 
   /** Adds batches. */
-  async write(bytes: Uint8Array, growth: Growth): Promise<void> {
+  async write(growth: Growth): Promise<void> {
+    const { pieces } = growth
     const torn = this.#torn
     this.#torn = true
-    await this.#place.pool.use(this.path, 'write', (file) => file.write(bytes, this.sizeBytes))
+    await this.#place.pool.use(this.path, 'write', (file) => file.writeAll(pieces, this.sizeBytes))
     this.#torn = torn
     if (this.sizeBytes === 0) this.firstTimestamp = growth.firstTimestamp
-    this.crc = this.#place.crc32c(bytes, this.crc)
+    for (const piece of pieces) this.crc = this.#place.crc32c(piece, this.crc)
     this.sizeBytes += growth.sizeBytes
     this.next = growth.next
     this.maxTimestamp = growth.maxTimestamp

@@ -106,41 +106,55 @@ export class Segments {
   // ── writing ───────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Adds whole batches with offsets from `base` to `next`, one call at a time. After a failure the same batches, and what
-   * follows them, may be given again: those that are in already are passed by.
+   * Adds whole batches with offsets from `base` to `next`, pieces of them in a row, one call at a time. After a failure the
+   * same batches, and what follows them, may be given again: those that are in already are passed by.
    * @throws OdradekError STORAGE_FULL, STORAGE_ERROR
    */
   async append(
-    batches: Uint8Array,
+    pieces: readonly Uint8Array[],
     { base, next }: { readonly base: number; readonly next: number },
   ): Promise<void> {
     assert(!this.#appending, 'one append at a time')
     assert(base <= this.#next, `batches from ${base} on follow ${this.#next}`)
     this.#appending = true
     try {
-      await this.#append(batches)
+      await this.#append(pieces)
     } finally {
       this.#appending = false
     }
-    assert(this.#scan.end === 'end' && this.#next === next, `batches end at ${this.#next}, not ${next}`)
+    assert(this.#next === next, `batches end at ${this.#next}, not ${next}`)
   }
 
-  async #append(batches: Uint8Array): Promise<void> {
-    const scan = this.#scan.start(batches)
-    let more = scan.next()
-    while (more && scan.base < this.#next) more = scan.next()
-    while (more) {
-      const segment = await this.#segmentFor(scan)
-      const growth = new Growth(segment)
-      const from = scan.position
-      while (more && !this.#isFull(segment, growth, scan)) {
-        assert(scan.base === growth.next, `a batch at ${scan.base} follows ${growth.next}`)
-        growth.add(scan)
-        more = scan.next()
+  /** What goes into one segment is written at once. */
+  async #append(pieces: readonly Uint8Array[]): Promise<void> {
+    const scan = this.#scan
+    let growth: Growth | undefined
+    for (const piece of pieces) {
+      scan.start(piece)
+      let more = scan.next()
+      while (more && scan.base < this.#next) more = scan.next()
+      while (more) {
+        if (growth !== undefined && this.#isFull(growth.segment, growth, scan)) {
+          await this.#write(growth)
+          growth = undefined
+        }
+        growth ??= new Growth(await this.#segmentFor(scan))
+        const from = scan.position
+        while (more && !this.#isFull(growth.segment, growth, scan)) {
+          assert(scan.base === growth.next, `a batch at ${scan.base} follows ${growth.next}`)
+          growth.add(scan)
+          more = scan.next()
+        }
+        growth.pieces.push(piece.subarray(from, scan.position))
       }
-      await segment.write(batches.subarray(from, from + growth.sizeBytes), growth)
-      this.#next = segment.next
+      assert(scan.end === 'end', 'batches are whole')
     }
+    if (growth !== undefined) await this.#write(growth)
+  }
+
+  async #write(growth: Growth): Promise<void> {
+    await growth.segment.write(growth)
+    this.#next = growth.segment.next
   }
 
   /** The active segment if the batch fits into it, else a new one. */

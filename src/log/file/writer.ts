@@ -2,11 +2,22 @@
  * Writes what is committed into segments, log after log, behind everybody's back: one write at a time, so that the
  * journal's own writes find the disk free. What cannot be written stays in memory, and in the journal, and is tried
  * again; the journal runs full before memory does.
+ *
+ * It does so when there is enough, or somebody waits for it. Until then it loses nothing by being in the journal alone,
+ * while a write for each small batch would cost more than all else that is done for that batch.
  */
 import type { Clock, Timer } from '../../model/clock.ts'
-import type { FileLog } from './file-log.ts'
+import { MiB } from '../../model/limits.ts'
 
 const RETRY_MS = 1_000
+/** Of all logs together. */
+const ENOUGH_BYTES = 4 * MiB
+
+/** A log, to the writer. */
+export interface WrittenBehind {
+  /** Writes what is committed. One call at a time. */
+  writeBehind(): Promise<void>
+}
 
 /** Who hears how it goes. */
 export interface WriterListener {
@@ -18,10 +29,14 @@ export interface WriterListener {
 export class Writer {
   readonly #clock: Clock
   readonly #listener: WriterListener
-  readonly #waiting = new Set<FileLog>()
+  readonly #waiting = new Set<WrittenBehind>()
+  /** What the logs have that wait, about. */
+  #waitingBytes = 0
+  /** Somebody waits for what is written. */
+  #hurried = false
   #running: Promise<void> | null = null
   /** What is being written now. */
-  #current: FileLog | null = null
+  #current: WrittenBehind | null = null
   #writing: Promise<unknown> = Promise.resolve()
   /** Waits before it tries again. */
   #pause: Timer | null = null
@@ -33,14 +48,22 @@ export class Writer {
     this.#listener = listener
   }
 
-  wake(log: FileLog): void {
+  /** The log has so much more to be written. */
+  add(log: WrittenBehind, sizeBytes: number): void {
     if (this.#stopped) return
     this.#waiting.add(log)
-    if (this.#pause === null) this.#run()
+    this.#waitingBytes += sizeBytes
+    this.#runIfDue()
+  }
+
+  /** What the log has is to be written now. */
+  hurry(log: WrittenBehind): void {
+    this.#hurried = true
+    this.add(log, 0)
   }
 
   /** For a log that is gone: resolves when nothing of it is written any more. */
-  async forget(log: FileLog): Promise<void> {
+  async forget(log: WrittenBehind): Promise<void> {
     this.#waiting.delete(log)
     if (this.#current === log) await this.#writing
   }
@@ -53,19 +76,26 @@ export class Writer {
     await this.#running
   }
 
+  #runIfDue(): void {
+    if (this.#pause === null && (this.#hurried || this.#waitingBytes >= ENOUGH_BYTES)) this.#run()
+  }
+
   #run(): void {
     this.#running ??= this.#writeAll().finally(() => {
       this.#running = null
-      // Somebody may have come when all seemed to be done.
-      if (this.#waiting.size > 0 && this.#pause === null) this.#run()
+      // There may be enough again by now.
+      this.#runIfDue()
     })
   }
 
   async #writeAll(): Promise<void> {
     // Begins in a later microtask, when `#running` is set.
     await null
-    for (const log of this.#waiting) {
-      this.#waiting.delete(log)
+    this.#hurried = false
+    this.#waitingBytes = 0
+    const logs = [...this.#waiting]
+    for (const log of logs) {
+      if (!this.#waiting.delete(log)) continue
       if (!(await this.#write(log))) return
     }
     if (!this.#failed) return
@@ -73,7 +103,7 @@ export class Writer {
     this.#listener.recovered()
   }
 
-  async #write(log: FileLog): Promise<boolean> {
+  async #write(log: WrittenBehind): Promise<boolean> {
     const writing = log.writeBehind()
     this.#current = log
     this.#writing = writing.catch(() => undefined)
@@ -90,7 +120,7 @@ export class Writer {
     }
   }
 
-  #tryAgain(log: FileLog): void {
+  #tryAgain(log: WrittenBehind): void {
     this.#waiting.add(log)
     this.#pause = this.#clock.setTimer(() => {
       this.#pause = null

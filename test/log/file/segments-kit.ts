@@ -38,7 +38,7 @@ export function indexPath(base: number): string {
 /** Batches that follow each other, as one append. */
 export async function append(segments: Segments, ...batches: readonly Uint8Array[]): Promise<void> {
   const first = readHeader(batches[0] as Uint8Array, 0)
-  await segments.append(joined(batches), {
+  await segments.append([joined(batches)], {
     base: first.baseOffset,
     next: nextOf(batches.at(-1) as Uint8Array),
   })

@@ -135,7 +135,7 @@ describe('segments on disk', () => {
       'follows',
     )
     const bytes = batchAt(2, { deltas: 1 })
-    await expect(segments.append(bytes, { base: 2, next: 4 })).rejects.toThrow('end at 3')
+    await expect(segments.append([bytes], { base: 2, next: 4 })).rejects.toThrow('end at 3')
     const [one, two] = [
       append(segments, batchAt(3, { deltas: 1 })),
       append(segments, batchAt(3, { deltas: 1 })),
