@@ -55,8 +55,12 @@ interface Ended {
   readonly marker: number
 }
 
-interface Aborted extends Ended {
+/** From its first offset up to its marker, what a producer has in transactions is of this one. */
+export interface Abortion extends Ended {
   readonly producerId: number
+}
+
+interface Aborted extends Abortion {
   /** No transaction that ends later begins below this. */
   readonly stable: number
 }
@@ -84,7 +88,7 @@ export class PartitionState {
   readonly #open = new Map<number, number>()
   /** Ended by a marker that was not below the high watermark when last asked. */
   #ended: Ended[] = []
-  readonly #aborted: Aborted[] = []
+  #aborted: Aborted[] = []
   readonly #epochs: Epoch[] = []
 
   /** Whether `producer` may append `count` records now. Changes nothing. */
@@ -152,6 +156,16 @@ export class PartitionState {
       if (stable >= to) break
     }
     return found.sort((a, b) => a.firstOffset - b.firstOffset)
+  }
+
+  /** Those that ended below `to`, in the order of their markers. */
+  abortionsBelow(to: number): readonly Abortion[] {
+    return this.#aborted.slice(0, this.#abortedBelow(to))
+  }
+
+  /** Nothing is left in the log of aborted transactions with these markers, nor the markers. */
+  forgetAborted(markers: ReadonlySet<number>): void {
+    if (markers.size > 0) this.#aborted = this.#aborted.filter(({ marker }) => !markers.has(marker))
   }
 
   /** Notes that records from `start` on are of `epoch`. Epochs never fall; the newest again is a no-op. */

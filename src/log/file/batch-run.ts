@@ -68,8 +68,10 @@ export class BatchRun {
       from = run.next
       position = end
     }
-    const last = runs.at(-1)
-    assert(last !== undefined && last.next <= next, 'offsets end behind the batches')
+    // Also where all offsets are missing there is something to go on behind.
+    const last = runs.at(-1) ?? new BatchRun(base, false, 0)
+    if (runs.length === 0) runs.push(last)
+    assert(last.next <= next, 'offsets end behind the batches')
     if (last.next < next) last.plain = false
     last.next = next
     return runs

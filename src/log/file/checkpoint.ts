@@ -32,6 +32,16 @@ export interface StoredSegment {
   readonly sealed: boolean
   /** Offsets may be missing. */
   readonly compacted?: boolean
+  /** How often what it holds was written anew, which its file's name tells; not there for 0. */
+  readonly generation?: number
+}
+
+/** How far the log was compacted. */
+export interface StoredCompaction {
+  /** Below it each key is there once. */
+  readonly until: number
+  /** When the last of the tombstones and markers below it may go; not there when there are none. */
+  readonly horizon?: number
 }
 
 export interface StoredLog extends LogId {
@@ -43,6 +53,7 @@ export interface StoredLog extends LogId {
   readonly stamped: number
   readonly segments: readonly StoredSegment[]
   readonly state: StateSnapshot
+  readonly compaction?: StoredCompaction
 }
 
 export interface Checkpoint {

@@ -42,7 +42,7 @@ export async function* verifySegments(
   const directory = directoryOf(options.log)
   let next = stored[0]?.base
   for (const segment of stored) {
-    const file = segmentPath(directory, segment.base)
+    const file = segmentPath(directory, segment.base, segment.generation)
     if (segment.base !== next) yield damageOf(file, 0, `it begins at offset ${segment.base}, not ${next}`)
     next = segment.next
     options.looking?.(file, segment.sizeBytes)
@@ -74,7 +74,7 @@ async function verified(
   const findings = damage === null ? [] : [damageOf(path, damage.position, damage.what)]
   if (!sealed || (await file.size()) < sizeBytes) return findings
   const footer = await footerFinding(options, segment, path, file)
-  const index = damage === null ? await indexFinding(options, base, survey) : undefined
+  const index = damage === null ? await indexFinding(options, segment, survey) : undefined
   return [...findings, footer, index].filter((finding) => finding !== undefined)
 }
 
@@ -97,10 +97,10 @@ async function footerFinding(
 /** One that is old, or covers a part, is as it may be; one that cannot be read is of no use. */
 async function indexFinding(
   { fs, crc32c, log }: CheckOptions,
-  base: number,
+  { base, generation }: StoredSegment,
   survey: Survey,
 ): Promise<Finding | undefined> {
-  const file = indexPath(directoryOf(log), base)
+  const file = indexPath(directoryOf(log), base, generation)
   const bytes = await contentOf(fs, file)
   if (bytes === undefined || decodeIndex(bytes, base, crc32c) !== undefined) return undefined
   const position = Math.max(firstDifference(bytes, encodeIndex(survey.index, base, survey, crc32c)), 0)
@@ -125,7 +125,8 @@ export async function describeSegments(
   const directory = directoryOf(log)
   const descriptions: SegmentDescription[] = []
   for (const segment of stored) {
-    const file = segmentPath(directory, segment.base)
+    const { base, generation } = segment
+    const file = segmentPath(directory, base, generation)
     const found = await withFile(fs, file, async (open) => {
       const footer = new Uint8Array(FOOTER_BYTES)
       const length = await open.read(footer, segment.sizeBytes)
@@ -134,8 +135,8 @@ export async function describeSegments(
         footer: decodeFooter(footer.subarray(0, length), crc32c) !== undefined,
       }
     })
-    const bytes = await contentOf(fs, indexPath(directory, segment.base))
-    const index = bytes === undefined ? undefined : decodeIndex(bytes, segment.base, crc32c)
+    const bytes = await contentOf(fs, indexPath(directory, base, generation))
+    const index = bytes === undefined ? undefined : decodeIndex(bytes, base, crc32c)
     descriptions.push({
       ...segment,
       file,

@@ -7,7 +7,7 @@ import type { StoredSegment } from './checkpoint.ts'
 import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
 import { decodeFooter, FOOTER_BYTES } from './segment-footer.ts'
-import { baseOf, directoryOf, LOGS_DIRECTORY, logOf, segmentPath } from './segment-paths.ts'
+import { directoryOf, LOGS_DIRECTORY, logOf, nameOf } from './segment-paths.ts'
 
 export interface LogOnDisk {
   readonly id: LogId
@@ -23,24 +23,37 @@ export async function logsOnDisk(fs: FileSystem, crc32c: Crc32c): Promise<LogOnD
     if (id === undefined) continue
     const segments: StoredSegment[] = []
     for (const file of await fs.list(directoryOf(id))) {
-      const base = baseOf(file)
-      if (base !== undefined && file.endsWith('.log')) segments.push(await readSegment(fs, crc32c, id, base))
+      const name = nameOf(file)
+      if (name === undefined || !file.endsWith('.log')) continue
+      segments.push(await readSegment(fs, crc32c, `${directoryOf(id)}/${file}`, name))
     }
-    logs.push({ id, segments })
+    logs.push({ id, segments: segments.filter((each) => !segments.some((other) => replaces(other, each))) })
   }
   return logs
 }
 
-async function readSegment(fs: FileSystem, crc32c: Crc32c, id: LogId, base: number): Promise<StoredSegment> {
-  const file = await fs.open(segmentPath(directoryOf(id), base), 'read')
+/** It was whole when its file got a footer, and from then on the other one was only to be removed. */
+function replaces(one: StoredSegment, other: StoredSegment): boolean {
+  const newer = (one.generation ?? 0) > (other.generation ?? 0)
+  return newer && one.sealed && one.base <= other.base && other.base < one.next
+}
+
+async function readSegment(
+  fs: FileSystem,
+  crc32c: Crc32c,
+  path: string,
+  { base, generation }: { readonly base: number; readonly generation: number },
+): Promise<StoredSegment> {
+  const file = await fs.open(path, 'read')
   try {
     const sizeBytes = await file.size()
     const end = new Uint8Array(Math.min(FOOTER_BYTES, sizeBytes))
     await file.read(end, sizeBytes - end.length)
     const footer = decodeFooter(end, crc32c)
+    const name = generation === 0 ? {} : { generation }
     return footer?.base === base && footer.sizeBytes === sizeBytes - FOOTER_BYTES
-      ? { ...footer, sealed: true }
-      : { base, next: base, sizeBytes, maxTimestamp: -1, crc: 0, sealed: false }
+      ? { ...footer, ...name, sealed: true }
+      : { base, next: base, sizeBytes, maxTimestamp: -1, crc: 0, ...name, sealed: false }
   } finally {
     await file.close()
   }

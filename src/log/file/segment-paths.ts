@@ -1,4 +1,11 @@
-/** Where the files of a log are, below the data directory. Names of segments are in the order of their offsets. */
+/**
+ * Where the files of a log are, below the data directory. Names of segments are in the order of their offsets. One that
+ * takes the place of others, since records were left out, has another name than they had: until a checkpoint tells of it,
+ * they are all there.
+ *
+ *   00000000000000004711.log        as it was written
+ *   00000000000000004711-1.log      of a later generation, and so on
+ */
 import { decodeName, encodeName } from './fs.ts'
 import type { LogId } from './group.ts'
 
@@ -6,7 +13,7 @@ export const LOGS_DIRECTORY = 'logs'
 /** Enough for every offset. */
 const DIGITS = 20
 const DIRECTORY = /^([\w%-]+)-(0|[1-9]\d{0,9})$/
-const NAME = /^(\d{20})\.(?:log|index)$/
+const NAME = /^(\d{20})(?:-([1-9]\d{0,8}))?\.(?:log|index)$/
 
 export function directoryOf({ topicId, partition }: LogId): string {
   return `${LOGS_DIRECTORY}/${encodeName(topicId)}-${partition}`
@@ -22,17 +29,22 @@ export function logOf(name: string): LogId | undefined {
 }
 
 /** Of the segment whose first offset is `base`. */
-export function segmentPath(directory: string, base: number): string {
-  return `${directory}/${String(base).padStart(DIGITS, '0')}.log`
+export function segmentPath(directory: string, base: number, generation?: number): string {
+  return `${directory}/${stemOf(base, generation)}.log`
 }
 
 /** Of its index. */
-export function indexPath(directory: string, base: number): string {
-  return `${directory}/${String(base).padStart(DIGITS, '0')}.index`
+export function indexPath(directory: string, base: number, generation?: number): string {
+  return `${directory}/${stemOf(base, generation)}.index`
 }
 
-/** The offset in the name of a segment or an index; undefined for a name of neither. */
-export function baseOf(name: string): number | undefined {
-  const digits = NAME.exec(name)?.[1]
-  return digits === undefined ? undefined : Number(digits)
+function stemOf(base: number, generation = 0): string {
+  const digits = String(base).padStart(DIGITS, '0')
+  return generation === 0 ? digits : `${digits}-${generation}`
+}
+
+/** What the name of a segment or an index says; undefined for a name of neither. */
+export function nameOf(file: string): { readonly base: number; readonly generation: number } | undefined {
+  const [, digits, generation = 0] = NAME.exec(file) ?? []
+  return digits === undefined ? undefined : { base: Number(digits), generation: Number(generation) }
 }

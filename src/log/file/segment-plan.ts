@@ -10,7 +10,7 @@ import type { StoredSegment } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
-import { baseOf, directoryOf, segmentPath } from './segment-paths.ts'
+import { directoryOf, indexPath, nameOf, segmentPath } from './segment-paths.ts'
 
 export interface SegmentPlanOptions {
   readonly fs: FileSystem
@@ -45,20 +45,23 @@ export async function planSegments(
 ): Promise<SegmentPlan> {
   const { fs, log, start, neededFrom = start } = options
   const directory = directoryOf(log)
-  const names = await fs.list(directory)
-  const there = new Set(names.filter((name) => name.endsWith('.log')).map(baseOf))
+  // What is none of ours stays where it is.
+  const names = (await fs.list(directory)).filter((name) => nameOf(name) !== undefined)
+  const paths = names.map((name) => `${directory}/${name}`)
+  const there = new Set(paths)
   let kept: StoredSegment[] = []
   let next = stored[0]?.base ?? start
   for (const each of stored) {
-    if (each.base !== next) throw missing(directory, next)
+    const path = segmentPath(directory, each.base, each.generation)
+    if (each.base !== next) throw missing(segmentPath(directory, next))
     next = each.next
-    if (each.sizeBytes === 0) continue
-    if (there.has(each.base)) kept.push(each)
-    else if (next > neededFrom) throw missing(directory, each.base)
+    if (each.sizeBytes === 0 && !each.sealed) continue
+    if (there.has(path)) kept.push(each)
+    else if (next > neededFrom) throw missing(path)
     else kept = []
   }
-  const known = new Set<number | undefined>(kept.map(({ base }) => base)).add(undefined)
-  const remove = names.filter((name) => !known.has(baseOf(name))).map((name) => `${directory}/${name}`)
+  const known = new Set(kept.flatMap((each) => pathsOf(directory, each)))
+  const remove = paths.filter((path) => !known.has(path))
   return { kept, next, remove, cut: await cutOf(fs, directory, kept.at(-1)) }
 }
 
@@ -68,7 +71,7 @@ async function cutOf(
   last: StoredSegment | undefined,
 ): Promise<Cut | null> {
   if (last === undefined || last.sealed) return null
-  const path = segmentPath(directory, last.base)
+  const path = segmentPath(directory, last.base, last.generation)
   const file = await fs.open(path, 'read')
   try {
     const fromBytes = await file.size()
@@ -82,6 +85,10 @@ async function cutOf(
   }
 }
 
-function missing(directory: string, base: number): DamagedFile {
-  return new DamagedFile(segmentPath(directory, base), { position: 0, what: 'it is missing' })
+function pathsOf(directory: string, { base, generation }: StoredSegment): readonly string[] {
+  return [segmentPath(directory, base, generation), indexPath(directory, base, generation)]
+}
+
+function missing(path: string): DamagedFile {
+  return new DamagedFile(path, { position: 0, what: 'it is missing' })
 }

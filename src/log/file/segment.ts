@@ -31,6 +31,7 @@ import { Survey } from './segment-survey.ts'
 const MiB = 1024 * 1024
 /** What a segment has to have grown by for its index to be saved. */
 const SAVE_INDEX_BYTES = MiB
+const NOTHING = new Uint8Array(0)
 
 /** Where a log's segments are, and what they are handled with. */
 export interface SegmentPlace {
@@ -39,6 +40,9 @@ export interface SegmentPlace {
   readonly crc32c: Crc32c
   readonly directory: string
 }
+
+/** What a segment is from the beginning, and is called. */
+export type SegmentKind = Pick<StoredSegment, 'compacted' | 'generation'>
 
 /** Whole batches, checked. Offsets from `base` to `next` have no others. */
 export interface SegmentRead {
@@ -79,6 +83,7 @@ export class Growth {
 export class Segment implements StoredSegment {
   readonly base: number
   readonly compacted: boolean
+  readonly generation: number
   next: number
   sizeBytes = 0
   maxTimestamp = -1
@@ -100,23 +105,26 @@ export class Segment implements StoredSegment {
   #torn = false
   #dirty = false
 
-  constructor(place: SegmentPlace, base: number, stored?: StoredSegment) {
+  /** `known`: what is in its file; nothing if that is to be created. */
+  constructor(place: SegmentPlace, base: number, kind: SegmentKind, known?: StoredSegment) {
     this.#place = place
     this.base = base
     this.next = base
-    this.compacted = stored?.compacted ?? false
-    this.path = segmentPath(place.directory, base)
-    this.#indexFile = new IndexFile(indexPath(place.directory, base), base, place)
-    if (stored === undefined) return
-    const { next, sizeBytes, maxTimestamp, crc, sealed } = stored
+    this.compacted = kind.compacted ?? false
+    this.generation = kind.generation ?? 0
+    this.path = segmentPath(place.directory, base, kind.generation)
+    this.#indexFile = new IndexFile(indexPath(place.directory, base, kind.generation), base, place)
+    if (known === undefined) return
+    const { next, sizeBytes, maxTimestamp, crc, sealed } = known
     Object.assign(this, { next, sizeBytes, maxTimestamp, crc, sealed })
     this.#unindexed = { next, sizeBytes, maxTimestamp, crc }
     this.#indexFile.coveredBytes = sizeBytes
   }
 
   stored(): StoredSegment {
-    const { base, next, sizeBytes, maxTimestamp, crc, sealed, compacted } = this
-    return { base, next, sizeBytes, maxTimestamp, crc, sealed, ...(compacted ? { compacted } : {}) }
+    const { base, next, sizeBytes, maxTimestamp, crc, sealed, compacted, generation } = this
+    const known = { base, next, sizeBytes, maxTimestamp, crc, sealed }
+    return { ...known, ...(compacted ? { compacted } : {}), ...(generation > 0 ? { generation } : {}) }
   }
 
   // ── writing ───────────────────────────────────────────────────────────────────────────────────
@@ -162,15 +170,16 @@ export class Segment implements StoredSegment {
     this.#dirty = true
   }
 
-  /** Writes the footer: nothing more will come. */
-  async seal(): Promise<void> {
+  /** Writes the footer: nothing more will come up to `next`, which lies behind the last batch where offsets are missing. */
+  async seal(next: number = this.next): Promise<void> {
     const { sizeBytes } = this
-    const footer = encodeFooter(this, this.#place.crc32c)
+    const footer = encodeFooter({ ...this.stored(), compacted: this.compacted, next }, this.#place.crc32c)
     await this.#place.pool.use(this.path, 'write', async (file) => {
       if (this.#torn) await file.truncate(sizeBytes)
       this.#torn = true
       await file.write(footer, sizeBytes)
     })
+    this.next = next
     this.sealed = true
     this.#dirty = true
   }
@@ -218,6 +227,7 @@ export class Segment implements StoredSegment {
     const index =
       offset >= (this.#index.offsets[0] ?? Number.POSITIVE_INFINITY) ? this.#index : await this.index()
     const { sizeBytes, next } = this
+    if (sizeBytes === 0) return { bytes: NOTHING, base: offset, next }
     const first = index.at(offset)
     const from = index.positions[first] as number
     let last = first + 1

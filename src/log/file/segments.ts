@@ -8,6 +8,8 @@
  *   too. `sync` makes it last, and only then a checkpoint tells of it. So files that the checkpoint does not know, and
  *   bytes beyond what it knows, are nobody's, and `restore` removes them.
  * - Reads go to any part at any time, and check what they read (segment.ts).
+ * - Sealed segments may be replaced by one that leaves out some of their records (compaction.ts). Their files stay until
+ *   a checkpoint tells of the new one: a crash before finds all of them, and comes back to the old ones.
  */
 import { assert, OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
@@ -24,14 +26,14 @@ const KiB = 1024
 const READ_BYTES = 256 * KiB
 /** Indexes of sealed segments that are kept in memory. */
 const MAX_INDEXES = 4
+/** A log that is compacted ends its segments early, but not before they are this large. */
+const MIN_ROLL_BYTES = 1024 * KiB
 
 export interface SegmentsOptions extends SegmentPlanOptions {
   readonly pool: FilePool
   readonly crc32c: Crc32c
   /** What a segment holds at most, unless a single batch is larger. */
   readonly segmentBytes: number
-  /** A segment ends when its first batch is older than a new one by this. Default: never. */
-  readonly rollAgeMs?: number
 }
 
 /** What is known of a segment without reading it. */
@@ -49,6 +51,12 @@ export class Segments {
   readonly #unsafe = new Set<string>()
   /** Sealed segments with an index in memory, the last used last. */
   #indexed: Segment[] = []
+  /** What the active segment may hold: `segmentBytes`, or less. */
+  #rollBytes: number
+  #rollAgeMs = Number.POSITIVE_INFINITY
+  #rollsEarly = false
+  /** Replaced, with files that the newest checkpoint may tell of. */
+  readonly #replaced = new Set<Segment>()
 
   private constructor(options: SegmentsOptions, place: SegmentPlace, list: Segment[], next: number) {
     this.#options = options
@@ -57,6 +65,7 @@ export class Segments {
     this.#next = next
     // What a checkpoint tells of is there. Other names may have been made by a process that was killed before a sync.
     this.#hasDirectory = list.length > 0
+    this.#rollBytes = options.segmentBytes
   }
 
   /**
@@ -72,7 +81,7 @@ export class Segments {
     const place = placeOf(options)
     const { kept, next, remove, cut } = plan ?? (await planSegments(options, stored))
     for (const path of remove) await place.fs.remove(path)
-    const list = kept.map((each) => new Segment(place, each.base, each))
+    const list = kept.map((each) => new Segment(place, each.base, each, each))
     if (cut !== null) await list.at(-1)?.cut()
     return new Segments(options, place, list, next)
   }
@@ -100,7 +109,9 @@ export class Segments {
   }
 
   stored(): StoredSegment[] {
-    return this.#list.filter(({ sizeBytes }) => sizeBytes > 0).map((segment) => segment.stored())
+    // One that was only created may as well never have been.
+    const known = this.#list.filter(({ sizeBytes, sealed }) => sizeBytes > 0 || sealed)
+    return known.map((segment) => segment.stored())
   }
 
   // ── writing ───────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +172,7 @@ export class Segments {
   async #segmentFor(batch: BatchScan): Promise<Segment> {
     const active = this.#list.at(-1)
     if (active !== undefined && !active.sealed) {
-      if (this.#options.rollAgeMs !== undefined) await active.lookAtFirst()
+      if (this.#rollsEarly) await active.lookAtFirst()
       if (!this.#isFull(active, new Growth(active), batch)) return active
       await this.#seal(active)
     }
@@ -172,7 +183,7 @@ export class Segments {
       this.#unsafe.add(parentOf(directory)).add('')
       this.#hasDirectory = true
     }
-    const segment = new Segment(this.#place, this.#next)
+    const segment = new Segment(this.#place, this.#next, {})
     await segment.create()
     this.#unsafe.add(directory)
     this.#list.push(segment)
@@ -182,16 +193,33 @@ export class Segments {
   #isFull(segment: Segment, growth: Growth, batch: BatchScan): boolean {
     const sizeBytes = segment.sizeBytes + growth.sizeBytes
     if (sizeBytes === 0) return false
-    const { segmentBytes, rollAgeMs = Number.POSITIVE_INFINITY } = this.#options
     const first = segment.firstTimestamp ?? growth.firstTimestamp
     const ageMs = first < 0 ? 0 : batch.maxTimestamp - first
-    return sizeBytes + batch.sizeBytes > segmentBytes || ageMs > rollAgeMs
+    return sizeBytes + batch.sizeBytes > this.#rollBytes || ageMs > this.#rollAgeMs
   }
 
   async #seal(segment: Segment): Promise<void> {
     await segment.seal()
     await segment.saveIndex()
     this.#used(segment)
+    this.#setRollBytes()
+  }
+
+  /**
+   * From now on the log is to be compacted, and what is active never is: a segment ends when it is as large as all before
+   * it, or its first batch is older than a new one by `ageMs`.
+   */
+  rollEarly(ageMs: number): void {
+    this.#rollsEarly = true
+    this.#rollAgeMs = ageMs
+    this.#setRollBytes()
+  }
+
+  #setRollBytes(): void {
+    if (!this.#rollsEarly) return
+    let sealedBytes = 0
+    for (const { sealed, sizeBytes } of this.#list) if (sealed) sealedBytes += sizeBytes
+    this.#rollBytes = Math.min(this.#options.segmentBytes, Math.max(MIN_ROLL_BYTES, sealedBytes))
   }
 
   /**
@@ -231,6 +259,55 @@ export class Segments {
     }
   }
 
+  // ── compaction ────────────────────────────────────────────────────────────────────────────────
+
+  /** Segments from the first one on that may be replaced: sealed, below `bound`, and not the last one. */
+  sealedBelow(bound: number): readonly Segment[] {
+    const end = this.#list.findIndex(({ sealed, next }) => !sealed || next > bound)
+    return this.#list.slice(0, end < 0 ? this.#list.length - 1 : end)
+  }
+
+  /** One that may take the place of `sources`, and the following ones, when it is finished. */
+  async begin(sources: readonly [Segment, ...Segment[]]): Promise<Segment> {
+    const generation = 1 + Math.max(...sources.map((each) => each.generation))
+    const segment = new Segment(this.#place, sources[0].base, { compacted: true, generation })
+    await segment.create()
+    return segment
+  }
+
+  /** Nothing more is written to it, which is on the disk then, with its name. */
+  async finish(segment: Segment, next: number): Promise<void> {
+    await segment.seal(next)
+    await segment.sync()
+    await segment.saveIndex()
+    await this.#place.fs.syncDirectory(this.#place.directory)
+  }
+
+  /** Puts a finished one in the place of `sources`, if they are there. */
+  replace(sources: readonly [Segment, ...Segment[]], by: Segment): boolean {
+    const first = this.#list.indexOf(sources[0])
+    if (first < 0) return false
+    this.#list.splice(first, sources.length, by)
+    for (const each of sources) this.#replaced.add(each)
+    this.#indexed = this.#indexed.filter((each) => !this.#replaced.has(each))
+    this.#setRollBytes()
+    return true
+  }
+
+  /** Those whose files are there only because a checkpoint may tell of them. */
+  get replaced(): readonly Segment[] {
+    return [...this.#replaced]
+  }
+
+  /** Removes what no checkpoint tells of any more. */
+  async removeReplaced(segments: readonly Segment[]): Promise<void> {
+    for (const segment of segments) {
+      if (!this.#replaced.has(segment)) continue
+      await segment.remove()
+      this.#replaced.delete(segment)
+    }
+  }
+
   /** Leaves an index behind for the next process. Nothing is synced: it is a cache. */
   async close(): Promise<void> {
     await this.#list.at(-1)?.saveIndex()
@@ -240,29 +317,40 @@ export class Segments {
 
   /**
    * Whole batches from the one that holds `offset`, or the first after it: at least one, and no more than `maxBytes` with
-   * the others, as many as are sound. None where offsets are missing from `offset` to the `next` that is answered.
+   * the others, as many as are sound. None only where all offsets from `offset` to the end are missing.
    * @throws OdradekError CORRUPT_LOG, which names file and position; OFFSET_OUT_OF_RANGE when it was removed meanwhile
    */
   async read(offset: number, maxBytes: number = READ_BYTES): Promise<SegmentRead> {
     assert(offset < this.#next, `offset ${offset} is below ${this.#next}`)
-    const segment = this.#list[this.#indexOf(offset)] as Segment
-    if (segment.sealed) this.#used(segment)
-    return this.#whileThere(segment, segment.read(offset, maxBytes))
+    for (let at = offset; ; ) {
+      const segment = this.#list[this.#indexOf(at)] as Segment
+      if (segment.sealed) this.#used(segment)
+      const read = await this.#whileThere(segment, at, segment.read(at, maxBytes))
+      if (read === undefined) continue
+      if (read.bytes.length > 0 || read.next >= this.#next)
+        return at === offset ? read : { ...read, base: offset }
+      at = read.next
+    }
   }
 
   /** An offset below which all is older than `timestamp`, to go on from; undefined when all is. */
   async seekTime(timestamp: number): Promise<number | undefined> {
-    const segment = this.#list.find(({ maxTimestamp }) => maxTimestamp >= timestamp)
-    if (segment === undefined) return undefined
-    if (segment.sealed) this.#used(segment)
-    return this.#whileThere(segment, segment.before(timestamp))
+    for (;;) {
+      const segment = this.#list.find(({ maxTimestamp }) => maxTimestamp >= timestamp)
+      if (segment === undefined) return undefined
+      if (segment.sealed) this.#used(segment)
+      const found = await this.#whileThere(segment, segment.base, segment.before(timestamp))
+      if (found !== undefined) return found
+    }
   }
 
-  async #whileThere<T>(segment: Segment, read: Promise<T>): Promise<T> {
+  /** What was read at `offset`; undefined where another segment has taken the place of that one. */
+  async #whileThere<T>(segment: Segment, offset: number, read: Promise<T>): Promise<T | undefined> {
     try {
       return await read
     } catch (error) {
       if (this.#list.includes(segment)) throw error
+      if (offset >= (this.#list[0]?.base ?? this.#next)) return undefined
       throw new OdradekError('OFFSET_OUT_OF_RANGE', `${segment.path} was removed while it was read`, {
         cause: error,
       })

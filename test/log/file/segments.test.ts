@@ -86,10 +86,12 @@ describe('segments on disk', () => {
   it('end when they are old, if that is asked for', async () => {
     const list = [0, 400, 1000, 1001, 5000].map((ms, i) => batchAt(i, { deltas: 1, timestamp: T0 + ms }))
     const fs = new SimFs()
-    const first = await openSegments(fs, [], { rollAgeMs: 1000 })
+    const first = await openSegments(fs)
+    first.rollEarly(1000)
     await append(first, ...list.slice(0, 2))
     expect(first.list.map(({ base }) => base)).toEqual([0])
-    const again = await openSegments(fs, first.stored(), { rollAgeMs: 1000 })
+    const again = await openSegments(fs, first.stored())
+    again.rollEarly(1000)
     await append(again, ...list.slice(2))
     expect(again.list.map(({ base }) => base)).toEqual([0, 3, 4])
     const never = await openSegments(new SimFs())
@@ -99,7 +101,8 @@ describe('segments on disk', () => {
 
   it('do not age by batches that have no time', async () => {
     const list = [-1, 5_000_000].map((timestamp, i) => batchAt(i, { deltas: 1, timestamp }))
-    const segments = await openSegments(new SimFs(), [], { rollAgeMs: 1000 })
+    const segments = await openSegments(new SimFs())
+    segments.rollEarly(1000)
     await append(segments, ...list)
     expect(segments.list).toHaveLength(1)
   })
