@@ -136,12 +136,18 @@ export class Committer {
     if (this.failure !== undefined) return 'POISONED'
     const wanted = this.#gatheringBytes + sizeBytes + ENTRY_BYTES
     if (wanted <= this.#maxGroupBytes) {
-      if (GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes) return undefined
+      const fits = GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes
+      if (fits && !this.#isStuck()) return undefined
       this.#makeRoom()
     }
     if (this.#full) return 'STORAGE_FULL'
     this.#refused.add(participant)
     return 'NO_ROOM'
+  }
+
+  /** Whether the group that gathers would wait for a checkpoint that a full disk holds up. */
+  #isStuck(): boolean {
+    return this.#full && this.#checkpointing !== null && this.#isUsedUp(2, this.#formedBytes)
   }
 
   /** Takes it: `participant` has it, and will put it into the next group. */
@@ -221,10 +227,10 @@ export class Committer {
   }
 
   /** Whether so many more groups might not fit into the file. What is left when it closes does. */
-  #isUsedUp(groups: number): boolean {
+  #isUsedUp(groups: number, moreBytes = 0): boolean {
     if (this.#closing) return false
     const { usedBytes, capacityBytes } = this.#journal
-    return usedBytes + groups * (this.#maxGroupBytes + GROUP_BYTES) > capacityBytes
+    return usedBytes + moreBytes + groups * (this.#maxGroupBytes + GROUP_BYTES) > capacityBytes
   }
 
   #run(): void {

@@ -126,8 +126,8 @@ class FileEngine implements Engine, Checkpointer {
   #closing: Promise<void> | undefined
 
   constructor(context: FileEngineContext, options: FileEngineOptions) {
-    this.#fs = context.fs
     this.#pool = new FilePool(context.fs)
+    this.#fs = this.#pool.fs
     this.#clock = context.clock
     this.#crc32c = context.crc32c ?? crc32c
     this.#context = context

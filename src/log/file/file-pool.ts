@@ -11,7 +11,7 @@
  * later and syncs it would be told that all is well. For the same reason a file whose sync failed never syncs again
  * until it is forgotten.
  *
- * A body must not use the pool itself: with every handle in use it would wait for its own.
+ * A body must not use the pool itself, nor its `fs`: with every handle in use it would wait for its own.
  */
 import { assert, OdradekError } from '../../model/errors.ts'
 import type { DataFile, FileSystem } from './fs.ts'
@@ -23,7 +23,8 @@ export type PoolMode = 'read' | 'write'
 const DEFAULT_MAX_OPEN = 512
 
 export class FilePool {
-  readonly #fs: FileSystem
+  /** The file system for what needs a handle beside the pool, for a moment: it is given one of the pool's if need be. */
+  readonly fs: FileSystem
   readonly #maxOpen: number
   /** By mode and path, least recently used first. */
   readonly #open = new Map<string, PooledFile>()
@@ -35,8 +36,8 @@ export class FilePool {
   #closed = false
 
   constructor(fs: FileSystem, maxOpen: number = DEFAULT_MAX_OPEN) {
-    this.#fs = fs
     this.#maxOpen = maxOpen
+    this.fs = sparing(fs, (operation) => this.#spared(operation))
   }
 
   /** Handles of the system's that the pool has now. */
@@ -81,17 +82,17 @@ export class FilePool {
 
   #add(path: string, mode: PoolMode): PooledFile | undefined {
     if (this.size >= this.#maxOpen) return undefined
-    const file = new PooledFile(path, mode, this.#openFile(path, mode), this.#failures)
+    const file = new PooledFile(path, mode, this.fs.open(path, mode), this.#failures)
     this.#open.set(file.key, file)
     file.opened.catch(() => this.#gone(file))
     return file
   }
 
-  /** Opens it, for which others are closed if the process, or the system, has no handles left. */
-  async #openFile(path: string, mode: PoolMode): Promise<DataFile> {
+  /** Handles are closed for it where the process, or the system, has none left. */
+  async #spared<T>(operation: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await this.#fs.open(path, mode)
+        return await operation()
       } catch (error) {
         if (!isOutOfHandles(error) || this.#held() === 0) throw error
         await this.#lessHandles(this.#idle())
@@ -260,6 +261,20 @@ class PooledFile implements DataFile {
       // What mattered was synced; the handle is gone in any case.
     }
     this.isOpen = false
+  }
+}
+
+/** `fs`, with what takes a handle of the process run by `spared`. */
+function sparing(fs: FileSystem, spared: <T>(operation: () => Promise<T>) => Promise<T>): FileSystem {
+  return {
+    open: (path, mode) => spared(() => fs.open(path, mode)),
+    list: (directory) => spared(() => fs.list(directory)),
+    syncDirectory: (path) => spared(() => fs.syncDirectory(path)),
+    makeDirectory: (path) => fs.makeDirectory(path),
+    rename: (from, to) => fs.rename(from, to),
+    remove: (path) => fs.remove(path),
+    removeDirectory: (path) => fs.removeDirectory(path),
+    exists: (path) => fs.exists(path),
   }
 }
 

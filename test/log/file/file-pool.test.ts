@@ -48,6 +48,26 @@ function watchOf(promise: Promise<unknown>) {
 }
 
 describe('a file pool', () => {
+  it('gives a handle of its own to whoever needs one beside it, as soon as one is idle', async () => {
+    const { fs } = disk({ maxOpenFiles: 3 })
+    const pool = new FilePool(fs)
+    const held = hold(pool, 'a')
+    await pool.use('b', 'write', (file) => file.write(one, 0))
+    await pool.use('c', 'read', nothing)
+    const beside = await pool.fs.open('d', 'read')
+    expect([pool.size, fs.openFiles]).toEqual([1, 2])
+    const more = await pool.fs.open('e', 'read')
+    const last = watchOf(pool.fs.open('f', 'read'))
+    await clock.settle()
+    expect(last.watched.state).toBe('waiting')
+    held.release()
+    await Promise.all([held.done, last.done])
+    expect([pool.size, fs.openFiles]).toEqual([0, 3])
+    expect(await codeOf(pool.fs.open('a', 'read'))).toBe('STORAGE_ERROR')
+    for (const file of [beside, more]) await file.close()
+    expect(await pool.fs.list('')).toEqual(NAMES)
+  })
+
   it('opens a file once, for whoever comes meanwhile and afterwards', async () => {
     const { fs, seen } = disk()
     const pool = new FilePool(fs)
