@@ -1,6 +1,7 @@
 /**
  * The envelope a handler gets must be read-only. Freezing each costs more than making it; getters over
- * private fields refuse an assignment just as well, for nothing.
+ * private fields refuse an assignment just as well, for nothing. An object of a derived class costs a call: what
+ * `super()` calls is not inlined where the constructor itself is.
  */
 import { type Contender, race, type Session } from '../race.ts'
 import { type Scenario, speed } from '../scenario.ts'
@@ -72,6 +73,31 @@ class WithPlainFields implements Delivery {
   }
 }
 
+class View {
+  readonly offset: number
+  readonly value: number
+
+  constructor(offset: number, value: number) {
+    this.offset = offset
+    this.value = value
+  }
+}
+
+class Derived extends View implements Delivery {
+  readonly topic: string
+  readonly attempt: number
+  readonly slot: Slot
+  readonly generation: number
+
+  constructor(slot: Slot, offset: number, value: number, attempt: number) {
+    super(offset, value)
+    this.topic = slot.topic
+    this.attempt = attempt
+    this.slot = slot
+    this.generation = slot.generation
+  }
+}
+
 type Make = (slot: Slot, offset: number, value: number, attempt: number) => Delivery
 
 /** The handler keeps the last 256, so that no delivery can be optimised away. */
@@ -104,6 +130,7 @@ export const deliveryObject: Scenario = {
     speed('private fields', 'frozen'),
     speed('plain fields', 'frozen'),
     speed('private fields', 'plain fields'),
+    speed('plain fields', 'derived class'),
   ],
   sample: race({
     expectation: ordered((i) => i),
@@ -113,6 +140,7 @@ export const deliveryObject: Scenario = {
         (slot, offset, value, at) => new WithPrivateFields(slot, offset, value, at),
       ),
       contender('plain fields', (slot, offset, value, at) => new WithPlainFields(slot, offset, value, at)),
+      contender('derived class', (slot, offset, value, at) => new Derived(slot, offset, value, at)),
       contender('frozen', (slot, offset, value, at) =>
         Object.freeze(new WithPlainFields(slot, offset, value, at)),
       ),

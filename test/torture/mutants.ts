@@ -21,6 +21,18 @@ interface Mutant {
 
 const MUTANTS: readonly Mutant[] = [
   {
+    name: 'wakes all at the end of a partition but the last',
+    file: 'core/idle-pumps.ts',
+    from: 'this.#end = this.#places.length\n',
+    to: 'this.#end = this.#places.length - 1\n',
+  },
+  {
+    name: 'takes a record that its handler still has for settled',
+    file: 'core/plain-run.ts',
+    from: 'if (!member.take(record)) {',
+    to: 'if (!member.take(record) && record.state === 99) {',
+  },
+  {
     name: 'commits beyond what is unsettled',
     file: 'core/window.ts',
     from: 'else if (offset === this.committed) {',
