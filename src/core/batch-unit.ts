@@ -108,6 +108,7 @@ function batchIndexOf(error: unknown): number {
 export class BatchLinger extends Due {
   readonly #cursor: Cursor
   #over = false
+  #marked = false
 
   constructor(cursor: Cursor) {
     super()
@@ -116,10 +117,11 @@ export class BatchLinger extends Due {
 
   /** Whether a batch of `most` should wait for more than the `available` records. */
   holds(available: number, most: number, maxWaitMs: number): boolean {
-    if (available >= most || this.#over || maxWaitMs === 0) {
-      this.cancel()
+    if (available >= most || maxWaitMs === 0) {
+      this.#stop()
       return false
     }
+    if (this.#over) return false
     if (this.heapIndex < 0) {
       const { clock, due, dispatcher } = this.#cursor.reader.ctx
       dispatcher.activate()
@@ -134,8 +136,21 @@ export class BatchLinger extends Due {
     this.#cursor.pump.wakeFromIdle()
   }
 
+  /** Whether another mark may be stored for this batch: once, or it would wait for whatever comes meanwhile. */
+  asksForMark(): boolean {
+    if (this.#marked) return false
+    this.#marked = true
+    return true
+  }
+
+  /** The batch is given, or there is none: the next one begins anew. */
   cancel(): void {
     this.#over = false
+    this.#marked = false
+    this.#stop()
+  }
+
+  #stop(): void {
     if (this.heapIndex < 0) return
     const { due, dispatcher } = this.#cursor.reader.ctx
     due.cancel(this)

@@ -62,6 +62,13 @@ export class DeliveryMark {
     return this.#restored !== null && this.#restored.knownStarts(offset) >= attempts
   }
 
+  /** Whether so many records, or all there are, may be handed out now. What a crash left goes one by one. */
+  covers(records: number): boolean {
+    const { window, log } = this.#cursor
+    const wanted = Math.min(window.next + Math.min(records, BLOCK), log.marks.stable)
+    return this.allowed >= wanted || wanted <= window.next || this.#restored !== null
+  }
+
   /** Stores the mark for the next block. */
   async reserve(): Promise<void> {
     const cursor = this.#cursor

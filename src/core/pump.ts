@@ -401,7 +401,11 @@ export class Pump {
     if (cursor.window.unsettled === 0 || !cursor.byPartition) {
       const available = cursor.log.marks.stable - cursor.window.next + cursor.ready.length
       if (this.linger.holds(available, batch.records, batch.maxWaitMs)) return IDLE
+      // While it filled, more came than the mark of its first record allows.
+      const covered = cursor.ready.length > 0 || cursor.mark.covers(batch.records)
+      if (!covered && this.linger.asksForMark()) return this.#reserve()
     }
+    this.linger.cancel()
     const records = gather(cursor, member)
     if (records.length === 0) return RUNNING
     cursor.inFlight += records.length

@@ -13,6 +13,7 @@ const HEAP = 'the disk, too, is in memory here'
 const DEFAULTS = 'more is retained on disk where nothing is said'
 const LAZY =
   'drop-newest judges rows when they are decoded, which on disk is after it may have more room again'
+const DECODED = 'a batch ends where the next rows must be decoded first'
 const JOURNAL = 'more in one turn than the journal has room for at first'
 const LOST = 'a log that is gone is damage there, which is refused'
 const ENGINE = 'it is about timers and turns of the event loop, of which the engine needs some'
@@ -82,10 +83,6 @@ const ANY_THAT_FLUSHES: Reasons = {
     'a position that retention takes while it is looked up > is the earliest there is by then, for a reader that subscribes':
       AT_ONCE,
   },
-  'core/batch.test.ts': {
-    'maxWaitMs > waits for a batch to fill, no longer than that': MARKS,
-    'maxWaitMs > does not wait for a batch that is full': MARKS,
-  },
   'core/delivery-expiry.test.ts': {
     'expiry > drops the record where its reader has been passed by its overflow meanwhile': MARKS,
   },
@@ -132,6 +129,10 @@ const HEAPS: Reasons = {
 const FILES: Reasons = {
   'coordinator/commits.test.ts': {
     'after a crash > a log that lost what was committed gives its readers every new record': LOST,
+  },
+  'core/batch.test.ts': {
+    'maxWaitMs > waits for a batch to fill, no longer than that': DECODED,
+    'maxWaitMs > does not wait for a batch that is full': DECODED,
   },
   'core/lag.test.ts': {
     'maxLag of a drop-newest reader > by records admits no more than that, in hand and waiting': LAZY,
