@@ -14,7 +14,7 @@
  */
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
-import { faultTrials } from './faults.ts'
+import { faultTrials, fullTrials } from './faults.ts'
 import { killTrials } from './kill.ts'
 import { powerTrials } from './power.ts'
 import type { Report } from './report.ts'
@@ -121,7 +121,9 @@ function lost(name: string, { lost: count, trials }: Report, isStopped: () => bo
 async function faults({ seed, short, isStopped }: TortureOptions): Promise<boolean> {
   const failing = await faultTrials({ seed, share: short ? 0.1 : 1, isStopped })
   say('failing operations', failing)
+  const full = await fullTrials({ seed, trials: short ? 30 : 300, isStopped })
+  say('full for a while', full)
   const turned = await turnTrials({ seed, share: short ? 0.04 : 1, isStopped })
   say('turned bytes', turned)
-  return failing.failures === 0 && turned.failures === 0
+  return [failing, full, turned].every(({ failures }) => failures === 0)
 }
