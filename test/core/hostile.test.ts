@@ -150,7 +150,7 @@ describe('what is given up', () => {
   })
 
   it('topics that a paused pattern has read and that are deleted are not kept', async () => {
-    const { broker, logs, settle } = new World()
+    const { broker, logs, specs, settle } = new World()
     const subscription = await broker.subscribe('orders.*', () => {}, { id: 'alice' })
     subscription.pause()
     const comeAndGo = async (name: string): Promise<WeakRef<object>> => {
@@ -166,6 +166,7 @@ describe('what is given up', () => {
     for (const i of upTo(5)) gone.push(await comeAndGo(`orders.${i}`))
     await settle()
     logs.clear()
+    specs.length = 0
     await collectGarbage()
     expect(gone.map((each) => each.deref())).toEqual(upTo(5).map(() => undefined))
   })
