@@ -158,9 +158,9 @@ export class PartitionState {
     return found.sort((a, b) => a.firstOffset - b.firstOffset)
   }
 
-  /** Those that ended below `to`, in the order of their markers. */
-  abortionsBelow(to: number): readonly Abortion[] {
-    return this.#aborted.slice(0, this.#abortedBelow(to))
+  /** All that are known, in the order of their markers. */
+  get abortions(): readonly Abortion[] {
+    return this.#aborted
   }
 
   /** Nothing is left in the log of aborted transactions with these markers, nor the markers. */

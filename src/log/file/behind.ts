@@ -18,6 +18,11 @@ interface Fence {
   readonly reached: (segments: readonly StoredSegment[]) => void
 }
 
+interface Change {
+  readonly make: () => void
+  readonly ended: (made: boolean) => void
+}
+
 export class Behind {
   readonly #segments: Segments
   readonly #resident: Resident
@@ -28,6 +33,8 @@ export class Behind {
   /** Where the log starts, as far as that is committed. */
   #start: number
   #fence: Fence | null = null
+  /** Waits for the moment at which all is written. */
+  #change: Change | null = null
   #over = false
 
   constructor(segments: Segments, resident: Resident, marks: Readonly<Marks>, committer: Committer) {
@@ -72,7 +79,27 @@ export class Behind {
       else if (fence !== null && this.#written >= fence.end) this.#reach(fence)
       else break
     }
+    if (this.#fence === null) this.dropChange(true)
     await this.#free()
+  }
+
+  /**
+   * Makes a change of segments at once when everything is in them that is committed, so that nothing is pinned, and nobody
+   * waits at a fence, so that a checkpoint has all of a log from before or from after. Answers whether it was made. One
+   * at a time.
+   */
+  whenWritten(make: () => void): Promise<boolean> {
+    return new Promise((ended) => {
+      this.#change = { make, ended }
+    })
+  }
+
+  /** Whoever waits to make a change waits no more. */
+  dropChange(make: boolean = false): void {
+    const change = this.#change
+    this.#change = null
+    if (make) change?.make()
+    change?.ended(make)
   }
 
   async #writePiece(until: number): Promise<void> {
@@ -112,6 +139,7 @@ export class Behind {
   end(): void {
     this.#over = true
     this.open()
+    this.dropChange()
   }
 
   get isOver(): boolean {

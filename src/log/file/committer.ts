@@ -90,6 +90,8 @@ export class Committer {
   #running: Promise<void> | null = null
   #growing: Promise<void> | null = null
   #checkpointing: Promise<void> | null = null
+  /** Somebody waits for a checkpoint. */
+  #wantsCheckpoint = false
   #flushArmed = false
   #full = false
   #closing = false
@@ -223,7 +225,23 @@ export class Committer {
   }
 
   #hasWork(): boolean {
-    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#deletes.length > 0 || this.#isUsedUp(1)
+    const isAsked = this.#changes.length > 0 || this.#deletes.length > 0
+    return this.#dirty.size > 0 || isAsked || this.#isUsedUp(1) || this.#isCheckpointDue
+  }
+
+  get #isCheckpointDue(): boolean {
+    return this.#wantsCheckpoint && !this.#closing
+  }
+
+  /** Whether the group to be formed is the last one in its file. */
+  get #isLast(): boolean {
+    return this.#isUsedUp(2) || this.#isCheckpointDue
+  }
+
+  /** A checkpoint is taken soon, whether the journal's file is used up or not. */
+  wantCheckpoint(): void {
+    this.#wantsCheckpoint = true
+    this.#schedule()
   }
 
   /** Whether so many more groups might not fit into the file. What is left when it closes does. */
@@ -253,9 +271,10 @@ export class Committer {
   }
 
   async #commit(): Promise<void> {
-    if (this.#isUsedUp(2)) await this.#checkpointing
+    if (this.#isLast) await this.#checkpointing
     this.#throwFailure()
-    const last = this.#isUsedUp(2)
+    const last = this.#isLast
+    if (last) this.#wantsCheckpoint = false
     const participants = [...this.#dirty]
     const group = this.#form(participants)
     const outcome = this.#gathering

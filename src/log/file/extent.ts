@@ -8,8 +8,8 @@
 const SPACING_BYTES = 32 * 1024
 
 export class Extent {
-  readonly #offsets: number[]
-  readonly #positions: number[]
+  #offsets: number[]
+  #positions: number[]
   /** Points before this one are below the log's start. */
   #first = 0
 
@@ -34,6 +34,22 @@ export class Extent {
     }
     this.#offsets.push(next)
     this.#positions.push(position)
+  }
+
+  /** Between two offsets, up to which all is known, lie so many bytes now. */
+  replaced(from: number, to: number, sizeBytes: number): void {
+    if (from >= to) return
+    const points = this.#offsets.map((offset, i) => [offset, this.#positions[i] as number] as const)
+    const known = points.slice(this.#first)
+    const begin = Math.max(from, this.#offsets[this.#first] as number)
+    const position = this.positionOf(begin)
+    const shift = position + sizeBytes - this.positionOf(to)
+    const kept = known.filter(([offset]) => offset < begin)
+    const moved = known.filter(([offset]) => offset > to).map(([offset, at]) => [offset, at + shift] as const)
+    const all = [...kept, [begin, position] as const, [to, position + sizeBytes] as const, ...moved]
+    this.#offsets = all.map(([offset]) => offset)
+    this.#positions = all.map(([, at]) => at)
+    this.#first = 0
   }
 
   /** Never falls as `offset` grows; the first known position below the first point, the end's above the last. */

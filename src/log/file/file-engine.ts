@@ -18,6 +18,7 @@ import { PartitionState } from '../state.ts'
 import { type Checkpoint, type StoredLog, writeCheckpoint } from './checkpoint.ts'
 import { ChunkCache } from './chunk-cache.ts'
 import { type Capture, type Checkpointer, Committer } from './committer.ts'
+import { Compactor } from './compactor.ts'
 import { Extent } from './extent.ts'
 import { FileLog } from './file-log.ts'
 import { FilePool } from './file-pool.ts'
@@ -25,11 +26,13 @@ import type { FileSystem } from './fs.ts'
 import { type LogId, seeded } from './group.ts'
 import { Journal } from './journal.ts'
 import { FileMeta } from './meta.ts'
+import { MAP_BYTES } from './offset-map.ts'
 import { type RecoveredLog, recover } from './recovery.ts'
 import { keyOf } from './recovery-plan.ts'
 import { Resident } from './resident.ts'
 import { Room } from './room.ts'
 import { RowDecoder } from './row-decoder.ts'
+import type { Segment } from './segment.ts'
 import { Segments } from './segments.ts'
 import { Writer } from './writer.ts'
 
@@ -69,6 +72,8 @@ export const FILE_DEFAULTS: Required<FileEngineOptions> = {
 
 export interface FileEngineContext extends EngineContext {
   readonly fs: FileSystem
+  /** Bytes that the keys of one pass of compaction may take in memory. */
+  readonly mapBytes?: number
   /** Lets go of the directory. */
   readonly release?: () => Promise<void>
   /** Told of what happens behind the publishers' backs: failures, what recovery left out. */
@@ -100,7 +105,7 @@ class FileEngine implements Engine, Checkpointer {
   readonly scheme = 'file'
   readonly durable = true
   readonly encodes = true
-  readonly compacts = false
+  readonly compacts = true
   readonly retention = RETENTION
   readonly #fs: FileSystem
   readonly #pool: FilePool
@@ -111,6 +116,7 @@ class FileEngine implements Engine, Checkpointer {
   readonly #report: (error: unknown, what: string) => void
   readonly #cache: ChunkCache
   readonly #writer: Writer
+  readonly #compactor: Compactor
   readonly #logs = new Map<string, FileLog>()
   /** Those that nobody opened yet. */
   #recovered = new Map<string, RecoveredLog>()
@@ -137,6 +143,15 @@ class FileEngine implements Engine, Checkpointer {
     this.#writer = new Writer(this.#clock, {
       failed: (error) => this.#notWritten(error),
       recovered: () => this.#open.storageFreed(),
+    })
+    this.#compactor = new Compactor({
+      clock: this.#clock,
+      crc32c: this.#crc32c,
+      compression: context.compression ?? noCompression,
+      segmentBytes: this.#options.segmentBytes,
+      mapBytes: context.mapBytes ?? MAP_BYTES,
+      report: this.#report,
+      mustWait: () => this.#mustWaitForCheckpoint(),
     })
   }
 
@@ -222,6 +237,8 @@ class FileEngine implements Engine, Checkpointer {
     this.#logs.set(key, log)
     log.reopen()
     log.configure(spec.retention)
+    log.compactable.configure(spec)
+    this.#compactor.consider(log.compactable)
     return log
   }
 
@@ -252,7 +269,7 @@ class FileEngine implements Engine, Checkpointer {
   }
 
   #log(spec: LogSpec, recovered: RecoveredLog): FileLog {
-    const { id, segments, state, start, end, epoch, stamped } = recovered
+    const { id, segments, state, start, end, epoch, stamped, compaction } = recovered
     const marks = { start, stable: Math.max(start, state.stable(end)), high: end, end, epoch }
     const extent = new Extent(segments.list[0]?.base ?? end)
     for (const { next, sizeBytes } of segments.list) extent.append(next, sizeBytes)
@@ -270,7 +287,9 @@ class FileEngine implements Engine, Checkpointer {
       marks,
       stamped,
       retention: spec.retention,
+      compaction,
       writer: this.#writer,
+      compactor: this.#compactor,
     })
   }
 
@@ -301,6 +320,7 @@ class FileEngine implements Engine, Checkpointer {
     await this.#open.settle()
     if (log !== undefined) {
       log.abandon()
+      await this.#compactor.forget(log.compactable)
       await this.#writer.forget(log)
     }
     await this.#remove(key, id)
@@ -327,7 +347,11 @@ class FileEngine implements Engine, Checkpointer {
   // ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
   capture(sequence: number): Capture {
-    const captured = [...this.#logs.values()].map((log) => ({ log, ...log.capture() }))
+    const captured = [...this.#logs.values()].map((log) => {
+      const { segments: files } = log.compactable
+      // Until the segments that are captured are told of, none of them is replaced (behind.ts).
+      return { log, files, replaced: files.replaced, ...log.capture() }
+    })
     const unopened = this.#unopened()
     const besides = this.#besides()
     return {
@@ -338,8 +362,28 @@ class FileEngine implements Engine, Checkpointer {
           if (await this.#isSynced(log)) logs.push({ ...stored, segments: list })
         }
         await this.#checkpoint(sequence, logs, besides)
+        for (const { files, replaced } of captured) await this.#removeReplaced(files, replaced)
+        this.#compactor.freed()
       },
     }
+  }
+
+  /** A checkpoint tells of what took their places. */
+  async #removeReplaced(files: Segments, replaced: readonly Segment[]): Promise<void> {
+    try {
+      await files.removeReplaced(replaced)
+    } catch (error) {
+      this.#report(error, 'removing segments that were compacted; it is tried again')
+    }
+  }
+
+  /** What was replaced may take as much as the journal does. Beyond, a checkpoint is wanted that needs none of it. */
+  #mustWaitForCheckpoint(): boolean {
+    let replacedBytes = 0
+    for (const { compactable } of this.#logs.values()) replacedBytes += compactable.segments.replacedBytes
+    if (replacedBytes < this.#options.journalBytes) return false
+    this.#open.wantCheckpoint()
+    return true
   }
 
   /** Whether there is something of it to be told of: a log that is gone, for good, needs no files. */
@@ -410,6 +454,7 @@ class FileEngine implements Engine, Checkpointer {
   /** Resolves when nothing goes on behind anybody's back. */
   async #settle(): Promise<void> {
     await Promise.all([...this.#opening.values(), ...this.#deletions.values()])
+    await this.#compactor.stop()
     await this.#writer.stop()
     await this.#open.idle()
   }
@@ -422,6 +467,10 @@ class FileEngine implements Engine, Checkpointer {
       await this.#checkpoint(this.#open.sequence, stored, { ...this.#besides(), clean: true })
     } catch (error) {
       this.#report(error, 'writing a checkpoint at the end; the next open reads the journal instead')
+      return
+    }
+    for (const { compactable } of this.#logs.values()) {
+      await this.#removeReplaced(compactable.segments, compactable.segments.replaced)
     }
   }
 }

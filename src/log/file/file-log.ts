@@ -38,8 +38,10 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { type Incoming, readIncoming } from '../format/intake.ts'
 import type { PartitionState, Verdict } from '../state.ts'
 import { Behind } from './behind.ts'
-import type { StoredLog, StoredSegment } from './checkpoint.ts'
+import type { StoredCompaction, StoredLog, StoredSegment } from './checkpoint.ts'
 import type { Committer, Participant, Unready } from './committer.ts'
+import { Compactable } from './compactable.ts'
+import type { Compactor } from './compactor.ts'
 import type { GroupBuilder, LogId } from './group.ts'
 import { Lookup } from './lookup.ts'
 import { Pending, type PendingBatch } from './pending.ts'
@@ -71,13 +73,16 @@ export interface LogParts {
   /** Newest timestamp given to a record in process. */
   readonly stamped: number
   readonly retention: RetentionLimits
+  readonly compaction: StoredCompaction | undefined
   readonly writer: Writer
+  readonly compactor: Compactor
 }
 
 export class FileLog implements PartitionLog, Participant, WrittenBehind {
   readonly topicId: string
   readonly partition: number
   readonly marks: Marks
+  readonly compactable: Compactable
 
   readonly #parts: LogParts
   readonly #name: string
@@ -112,6 +117,8 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     this.#room = parts.room
     this.#state = parts.state
     this.#behind = new Behind(parts.segments, parts.resident, this.marks, parts.committer)
+    const hurry = (): void => parts.writer.hurry(this)
+    this.compactable = new Compactable({ ...parts, behind: this.#behind, hurry }, parts.compaction)
     this.#reading = new Reading(this.#name, this.marks, parts.resident, parts.state)
     this.#lookup = new Lookup(parts.segments, parts.resident, this.marks)
     this.#pending = new Pending(this.marks.end, this.marks.epoch, parts.crc32c)
@@ -371,8 +378,9 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   // ── behind the journal ────────────────────────────────────────────────────────────────────────
 
   /** Writes what is committed to segments, and gives back those below the start. */
-  writeBehind(): Promise<void> {
-    return this.#behind.write()
+  async writeBehind(): Promise<void> {
+    await this.#behind.write()
+    this.#parts.compactor.consider(this.compactable)
   }
 
   /** Right after a group was formed: what it takes to come back to this moment. `segments` follow when they are there. */
@@ -400,7 +408,8 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   #stored(): Omit<StoredLog, 'segments'> {
     const { start, end, epoch } = this.marks
     const { id, topic } = this.#parts
-    return { ...id, topic, start, end, epoch, stamped: this.#stamped, state: this.#state.toJSON() }
+    const state = this.#state.toJSON()
+    return { ...id, topic, start, end, epoch, stamped: this.#stamped, state, ...this.compactable.stored() }
   }
 
   /**

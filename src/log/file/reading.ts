@@ -56,10 +56,15 @@ export class Reading {
 
   async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
     this.#check(from, signal)
-    const collecting = this.#resident.collect(from, this.#bound(isolation), maxBytes)
-    const { bytes, next } = await this.#meanwhile(from, signal, collecting)
-    const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
-    return { bytes, next, aborted }
+    for (;;) {
+      const { version } = this.#resident
+      const collecting = this.#resident.collect(from, this.#bound(isolation), maxBytes)
+      const { bytes, next } = await this.#meanwhile(from, signal, collecting)
+      // What was compacted meanwhile: markers may be gone, or records that were told of as aborted.
+      if (version !== this.#resident.version) continue
+      const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
+      return { bytes, next, aborted }
+    }
   }
 
   #bound(isolation: Isolation): number {

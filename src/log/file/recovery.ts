@@ -11,6 +11,7 @@
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import { PartitionState } from '../state.ts'
+import type { StoredCompaction } from './checkpoint.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
@@ -47,6 +48,7 @@ export interface RecoveredLog {
   epoch: number
   /** Newest timestamp that was given to a record in process. */
   stamped: number
+  readonly compaction?: StoredCompaction
 }
 
 export interface Recovered {
@@ -98,12 +100,13 @@ async function restored(
   options: RecoveryOptions,
   { stored, segments: plan }: KeptLog,
 ): Promise<RecoveredLog> {
-  const { topicId, partition, topic, start, end, epoch, stamped } = stored
+  const { topicId, partition, topic, start, end, epoch, stamped, compaction } = stored
   const id = { topicId, partition }
   const segments = await Segments.restore({ ...options, log: id, start }, stored.segments, plan)
   const state = PartitionState.fromJSON(stored.state)
   state.trim(start)
-  return { id, topic, segments, state, start, end, epoch, stamped }
+  const compacted = compaction === undefined ? {} : { compaction }
+  return { id, topic, segments, state, start, end, epoch, stamped, ...compacted }
 }
 
 async function created(options: RecoveryOptions, { id, segments: plan }: CreatedLog): Promise<RecoveredLog> {

@@ -7,6 +7,7 @@
  *
  * Chunks never overlap. The cache that all logs share decides who goes (chunk-cache.ts).
  */
+import { assert } from '../../model/errors.ts'
 import { concat } from '../format/bytes.ts'
 import { BatchScan } from '../format/scan.ts'
 import type { PartitionState } from '../state.ts'
@@ -14,6 +15,7 @@ import { Chunk, type Collected } from './chunk.ts'
 import type { ChunkCache } from './chunk-cache.ts'
 import type { PendingBatch } from './pending.ts'
 import type { RowDecoder } from './row-decoder.ts'
+import type { SegmentRead } from './segment.ts'
 import type { Segments } from './segments.ts'
 
 const KiB = 1024
@@ -46,6 +48,7 @@ export class Resident {
   #tail: Chunk | null = null
   /** What is being paged in, by the offset that was asked for. */
   readonly #paging = new Map<number, Promise<Chunk>>()
+  #version = 0
   #gone = false
 
   constructor(segments: Segments, cache: ChunkCache, decoder: RowDecoder, state: PartitionState) {
@@ -149,7 +152,7 @@ export class Resident {
   }
 
   async #page(offset: number): Promise<Chunk> {
-    const read = await this.#segments.read(offset, PAGE_BYTES)
+    const read = await this.#read(offset)
     const here = this.find(offset)
     if (here !== undefined) return here
     const { bytes, base, next } = this.#withoutOverlap(read, offset)
@@ -158,6 +161,15 @@ export class Resident {
     // From behind, so that what was asked for is the last to leave.
     for (const chunk of chunks.reverse()) this.#insert(chunk)
     return chunks.find((chunk) => chunk.base <= offset) as Chunk
+  }
+
+  /** As segments are now: what was read from one that has been replaced meanwhile is read again. */
+  async #read(offset: number): Promise<SegmentRead> {
+    for (;;) {
+      const version = this.#version
+      const read = await this.#segments.read(offset, PAGE_BYTES)
+      if (version === this.#version) return read
+    }
   }
 
   #insert(chunk: Chunk): void {
@@ -170,10 +182,7 @@ export class Resident {
   }
 
   /** Cuts off what other chunks have: they follow `offset`, or were read from another offset. */
-  #withoutOverlap(
-    read: { readonly bytes: Uint8Array; readonly base: number; readonly next: number },
-    offset: number,
-  ): { readonly bytes: Uint8Array; readonly base: number; readonly next: number } {
+  #withoutOverlap(read: SegmentRead, offset: number): SegmentRead {
     const index = this.#indexOf(offset)
     const base = Math.max(read.base, this.#chunks[index - 1]?.next ?? read.base)
     const next = Math.min(read.next, this.#chunks[index]?.base ?? read.next)
@@ -209,6 +218,26 @@ export class Resident {
       at = chunk.next
     }
     return at
+  }
+
+  /** Changes when segments have other batches than before. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** Segments have other batches from `base` to `next` now: what is here of the former ones goes. Nothing of it is pinned. */
+  replaced(base: number, next: number): void {
+    this.#version++
+    const first = this.#indexOf(base)
+    let end = first
+    for (; end < this.#chunks.length; end++) {
+      const chunk = this.#chunks[end] as Chunk
+      if (chunk.base >= next) break
+      assert(!chunk.pinned, 'what is pinned is in no segment that is replaced')
+      this.#cache.remove(chunk)
+      if (chunk === this.#tail) this.#tail = null
+    }
+    this.#chunks.splice(first, end - first)
   }
 
   /** Nothing below `start` is read any more. */

@@ -78,6 +78,12 @@ export class Room {
     this.#extent.trim(start)
   }
 
+  /** Between two offsets lie so many bytes now. */
+  replaced(from: number, to: number, sizeBytes: number): void {
+    this.#extent.replaced(from, to, sizeBytes)
+    this.#startPosition = this.#extent.positionOf(this.#marks.start)
+  }
+
   isTooLarge(records: number, bytes: number): boolean {
     return records > this.#maxRecords || bytes > this.#maxBytes
   }

@@ -267,16 +267,15 @@ export class Segments {
     return this.#list.slice(0, end < 0 ? this.#list.length - 1 : end)
   }
 
-  /** One that may take the place of `sources`, and the following ones, when it is finished. */
-  async begin(sources: readonly [Segment, ...Segment[]]): Promise<Segment> {
-    const generation = 1 + Math.max(...sources.map((each) => each.generation))
-    const segment = new Segment(this.#place, sources[0].base, { compacted: true, generation })
+  /** One that may take the place of others when it is finished; `generation` is one that none of them has. */
+  async begin(base: number, generation: number): Promise<Segment> {
+    const segment = new Segment(this.#place, base, { compacted: true, generation })
     await segment.create()
     return segment
   }
 
   /** Nothing more is written to it, which is on the disk then, with its name. */
-  async finish(segment: Segment, next: number): Promise<void> {
+  async finish(segment: Segment, next: number | undefined): Promise<void> {
     await segment.seal(next)
     await segment.sync()
     await segment.saveIndex()
@@ -297,6 +296,12 @@ export class Segments {
   /** Those whose files are there only because a checkpoint may tell of them. */
   get replaced(): readonly Segment[] {
     return [...this.#replaced]
+  }
+
+  get replacedBytes(): number {
+    let replacedBytes = 0
+    for (const { sizeBytes } of this.#replaced) replacedBytes += sizeBytes
+    return replacedBytes
   }
 
   /** Removes what no checkpoint tells of any more. */

@@ -75,6 +75,11 @@ export class BatchFilter {
     const packed = this.#batch.subarray(HEADER_BYTES)
     this.#records =
       this.#codec === 0 ? packed : this.#compression.decompress(this.#codec, packed, MAX_DECOMPRESSED_BYTES)
+    return this.again()
+  }
+
+  /** Walks the records of the batch that is open once more. */
+  again(): RecordScan {
     return this.#scan.start(this.#records, 0, this.#records.length, this.#all)
   }
 
@@ -145,7 +150,7 @@ export class BatchFilter {
 
   *#kept(): Generator<RecordScan> {
     const runs = this.#runs
-    const scan = this.#scan.start(this.#records, 0, this.#records.length, this.#all)
+    const scan = this.again()
     for (let i = 0; i < runs.length && scan.next(); ) {
       while (i < runs.length && (runs[i + 1] as number) <= scan.position) i += 2
       if (i < runs.length && (runs[i] as number) <= scan.position) yield scan
