@@ -45,14 +45,22 @@ const OPTIONS = [
   'publishTimeoutMs',
 ] as const
 
+/** A compacted log is bounded by its keys. The newest record of one goes only if somebody asks for that. */
+const ENDLESS: RetentionLimits = {
+  records: Number.POSITIVE_INFINITY,
+  bytes: Number.POSITIVE_INFINITY,
+  ageMs: Number.POSITIVE_INFINITY,
+}
+
 /** @throws OdradekError INVALID_ARGUMENT; UNSUPPORTED for what the engine cannot do */
 export function topicSettings<T>(given: TopicOptions<T>, engine: EngineTraits): TopicSettings {
   const options = known('topic', given, OPTIONS)
   const maxWaiting = known('maxWaiting', options.maxWaiting, ['records', 'bytes'])
+  const cleanup = cleanupOf(options.cleanup, engine)
   return {
     partitions: partitionCount(options.partitions ?? 1),
-    retention: retentionLimits(options.retention, engine.retention, engine),
-    cleanup: cleanupOf(options.cleanup, engine),
+    retention: retentionLimits(options.retention, cleanup === 'compact' ? ENDLESS : engine.retention, engine),
+    cleanup,
     deleteRetentionMs: nonNegative(
       'deleteRetentionMs',
       options.deleteRetentionMs,

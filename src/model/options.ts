@@ -11,7 +11,10 @@ import type { ValueCodec } from './value-codec.ts'
 // ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 export interface Retention {
-  /** Records kept per partition; Infinity for no limit. Default 65,536 in memory, no limit on disk. */
+  /**
+   * Records kept per partition, in a compacted topic their offsets; Infinity for no limit. Default 65,536 in memory, no
+   * limit on disk.
+   */
   readonly records?: number
   /** Bytes kept per partition, in memory nominal; Infinity for no limit. Default 256 MiB in memory, 1 GiB on disk. */
   readonly bytes?: number
@@ -31,8 +34,9 @@ export interface TopicOptions<T = unknown> {
   readonly partitions?: number
   readonly retention?: Retention
   /**
-   * `delete`: the oldest records give way to retention. `compact`: besides, of each key only the newest record is kept,
-   * so every record needs a key, and `null` deletes it; not in memory. Default `delete`.
+   * `delete`: the oldest records give way to retention. `compact`: of each key only the newest record is kept, in the
+   * long run, so every record needs a key, and `null` deletes it; retention has no limits unless they are given, and
+   * then holds besides. Not in memory. Default `delete`.
    */
   readonly cleanup?: 'delete' | 'compact'
   /** Milliseconds that a compacted topic keeps a tombstone, for readers that are behind. Default a day. */

@@ -93,4 +93,11 @@ describe('the settings of a topic', () => {
     expect(topicSettings(options, DISK)).toMatchObject(options)
     expect(codeThrown(() => topicSettings(options, MEMORY))).toBe('UNSUPPORTED')
   })
+
+  it('retain all of a compacted topic, unless they say otherwise', () => {
+    const endless = { records: INFINITE, bytes: INFINITE, ageMs: INFINITE }
+    expect(topicSettings({ cleanup: 'compact' }, DISK).retention).toEqual(endless)
+    const retention = { bytes: 5000 }
+    expect(topicSettings({ cleanup: 'compact', retention }, DISK).retention).toEqual({ ...endless, ...retention })
+  })
 })
