@@ -180,6 +180,10 @@ export class Topic {
       const offset = this.#appendPlain(value)
       if (offset >= 0) return { partition: 0, offset }
     }
+    if (options === undefined && this.#isPlainBytes(value)) {
+      const offset = this.#appendEncoded(value)
+      if (offset >= 0) return this.#unawaited(this.#onlyEncoded as Partition, { partition: 0, offset })
+    }
     const draft = this.draft(value, options)
     const seen = this.ids.position(draft)
     if (seen !== undefined) {
@@ -194,11 +198,16 @@ export class Topic {
       assertAccepted(this.#ctx, [partOf(this, partition, [draft])])
       return undefined
     }
-    const published = this.#accept(draft, partition.index, offset)
+    const published = this.#unawaited(partition, this.#accept(draft, partition.index, offset))
     if (offset >= partition.log.marks.high) {
-      partition.flushes.begin(false)
       this.ids.expect(draft, () => partition.log.durable(offset).then(() => published))
     }
+    return published
+  }
+
+  /** Nobody waits for it to be durable, so that is watched here. */
+  #unawaited(partition: Partition, published: Published): Published {
+    if (published.offset >= partition.log.marks.high) partition.flushes.begin(false)
     return published
   }
 

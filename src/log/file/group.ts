@@ -24,6 +24,7 @@
 import { assert } from '../../model/errors.ts'
 import type { MetaChange } from '../contract.ts'
 import type { Crc32c } from '../format/crc32c.ts'
+import { crc32cOfBatches } from '../format/crc32c-joined.ts'
 import { readInt32, readInt64, writeInt32, writeInt64 } from '../format/integers.ts'
 import { readUtf8, utf8Length, writeUtf8 } from '../format/text.ts'
 import { DamagedFile } from './damage.ts'
@@ -87,6 +88,8 @@ export function seeded(crc32c: Crc32c, seed: number): Crc32c {
  */
 export class GroupBuilder {
   readonly #pieces: Uint8Array[] = []
+  /** Those of the pieces that are one whole batch. */
+  readonly #batches = new Set<Uint8Array>()
   #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
   /** Bytes of the buffer from here to `#at` are in no piece yet. */
   #from = 0
@@ -105,7 +108,7 @@ export class GroupBuilder {
   /** One whole RecordBatch, its offsets set. */
   batch(log: LogId, bytes: Uint8Array): void {
     this.#openOfLog(BATCH, log, bytes.length)
-    this.#payload(bytes)
+    if (this.#payload(bytes)) this.#batches.add(bytes)
   }
 
   /** A value of `undefined` is not JSON, and is taken for `null`. */
@@ -131,7 +134,9 @@ export class GroupBuilder {
     this.#cut()
     const [first, ...rest] = this.#pieces as [Uint8Array, ...Uint8Array[]]
     let crc = crc32c(first.subarray(GROUP_HEADER_BYTES))
-    for (const piece of rest) crc = crc32c(piece, crc)
+    for (const piece of rest) {
+      crc = this.#batches.has(piece) ? crc32cOfBatches(piece, crc, crc32c) : crc32c(piece, crc)
+    }
     first.set(MAGIC)
     writeInt32(first, LENGTH_AT, this.#sizeBytes - GROUP_HEADER_BYTES)
     writeInt64(first, SEQUENCE_AT, sequence)
@@ -160,15 +165,17 @@ export class GroupBuilder {
     this.#sizeBytes += ENTRY_HEADER_BYTES + payloadBytes
   }
 
-  #payload(bytes: Uint8Array): void {
+  /** Whether it is a piece of its own. */
+  #payload(bytes: Uint8Array): boolean {
     if (bytes.length > COPIED_BYTES) {
       this.#cut()
       this.#pieces.push(bytes)
-      return
+      return true
     }
     this.#reserve(bytes.length)
     this.#buffer.set(bytes, this.#at)
     this.#at += bytes.length
+    return false
   }
 
   #reserve(bytes: number): void {

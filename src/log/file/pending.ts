@@ -7,13 +7,35 @@
  *   offsets    base of the first                                                    end
  */
 import type { Key, RecordHeaders } from '../../model/record.ts'
-import { BatchBuilder } from '../format/batch-builder.ts'
+import { BatchBuilder, type FinishOptions } from '../format/batch-builder.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { Incoming } from '../format/intake.ts'
 import { patchBatch } from '../format/record-batch.ts'
 
+const KiB = 1024
 /** A batch of records is sealed when it is this large: what a reader must page in and check at least. */
-const BATCH_BYTES = 64 * 1024
+const BATCH_BYTES = 64 * KiB
+/** What is made room for where a batch is expected to become so large. */
+const ROOM_BYTES = BATCH_BYTES + 4 * KiB
+
+/** Batches up to this share memory: they need it until they are committed, and so do their neighbours. */
+const SHARED_BYTES = 4 * KiB
+const SLAB_BYTES = 64 * KiB
+
+let slab = new Uint8Array(0)
+let slabUsedBytes = 0
+
+/** Memory for a batch. To allocate some for each small one costs more than to make the batch. */
+function shared(sizeBytes: number): Uint8Array {
+  if (sizeBytes > SHARED_BYTES) return new Uint8Array(sizeBytes)
+  if (slabUsedBytes + sizeBytes > slab.length) {
+    slab = new Uint8Array(SLAB_BYTES)
+    slabUsedBytes = 0
+  }
+  const from = slabUsedBytes
+  slabUsedBytes += sizeBytes
+  return slab.subarray(from, slabUsedBytes)
+}
 
 /** One whole RecordBatch, its offsets and epoch set. */
 export interface PendingBatch {
@@ -30,11 +52,13 @@ export interface PendingBatch {
 }
 
 export class Pending {
-  readonly #crc32c: Crc32c
+  readonly #options: FinishOptions
   readonly #builder = new BatchBuilder()
   #sealed: PendingBatch[] = []
   /** Offset after the last record. */
   #next: number
+  /** There was more than one batch the last time: the next one is expected to be large. */
+  #inBursts = false
   #open = false
   #base = 0
   #maxTimestamp = 0
@@ -43,7 +67,7 @@ export class Pending {
   constructor(next: number, epoch: number, crc32c: Crc32c) {
     this.#next = next
     this.#epoch = epoch
-    this.#crc32c = crc32c
+    this.#options = { leaderEpoch: epoch, crc32c, inProcess: true, memory: shared }
   }
 
   get isEmpty(): boolean {
@@ -53,7 +77,8 @@ export class Pending {
   /** One record, whose bytes are copied at once. */
   add(value: Uint8Array | null, key: Key | null, headers: RecordHeaders | null, timestamp: number): void {
     if (!this.#open) {
-      this.#builder.open(this.#next, timestamp)
+      const large = this.#inBursts || this.#sealed.length > 0
+      this.#builder.open(this.#next, timestamp, large ? ROOM_BYTES : undefined)
       this.#open = true
       this.#base = this.#next
       this.#maxTimestamp = timestamp
@@ -94,6 +119,7 @@ export class Pending {
     this.#seal()
     const sealed = this.#sealed
     this.#sealed = []
+    this.#inBursts = sealed.length > 1
     return sealed
   }
 
@@ -101,7 +127,7 @@ export class Pending {
     if (!this.#open) return
     this.#open = false
     this.#sealed.push({
-      bytes: this.#builder.finish({ leaderEpoch: this.#epoch, crc32c: this.#crc32c, inProcess: true }),
+      bytes: this.#builder.finish(this.#options),
       base: this.#base,
       next: this.#next,
       maxTimestamp: this.#maxTimestamp,

@@ -23,6 +23,8 @@ const KiB = 1024
 const CHUNK_BYTES = 256 * KiB
 /** What a new one makes room for: a chunk of few bytes is doubled as it fills. */
 const FIRST_BYTES = 4 * KiB
+/** A batch of this much is a chunk, as it is: to copy it would cost more than a chunk. */
+const LARGE_BYTES = 32 * KiB
 /** What is read ahead at once. */
 const PAGE_BYTES = 256 * KiB
 /** What is written at once, if there is so much. */
@@ -62,21 +64,34 @@ export class Resident {
 
   /** A batch that was committed. It stays until `written`. */
   append(batch: PendingBatch): void {
-    const tail = this.#tailFor(batch)
-    tail.append(batch.bytes)
-    this.#cache.add(tail, true)
+    const { base, next, bytes } = batch
+    if (bytes.length >= LARGE_BYTES) {
+      const options = { base, decoder: this.#decoder, onEvicted: this.#evicted }
+      for (const chunk of Chunk.of(bytes, next, options)) this.#push(chunk)
+    } else if (this.#fitsTail(batch)) this.#tail?.append(bytes)
+    else this.#push(this.#chunkFor(batch))
+    this.#cache.add(this.#tail as Chunk, true)
   }
 
-  #tailFor({ base, bytes, foreign, control }: PendingBatch): Chunk {
+  #fitsTail({ base, bytes, foreign, control }: PendingBatch): boolean {
     const tail = this.#tail
-    const fits = tail !== null && tail.next === base && tail.usedBytes + bytes.length <= CHUNK_BYTES
-    if (fits && (control || tail.inProcess === !foreign)) return tail
+    if (tail === null || tail.next !== base || tail.usedBytes + bytes.length > CHUNK_BYTES) return false
+    return control || tail.inProcess === !foreign
+  }
+
+  /** A chunk that has the batch, and room for more: much where the one before was filled up. */
+  #chunkFor({ base, bytes, foreign }: PendingBatch): Chunk {
     const options = { base, inProcess: !foreign, decoder: this.#decoder, onEvicted: this.#evicted }
-    const roomBytes = tail !== null && tail.next === base ? CHUNK_BYTES : FIRST_BYTES
-    const chunk = new Chunk(options, Math.max(bytes.length, roomBytes))
+    const tail = this.#tail
+    const filled = tail !== null && tail.next === base && tail.usedBytes + bytes.length > CHUNK_BYTES
+    const chunk = new Chunk(options, Math.max(bytes.length, filled ? CHUNK_BYTES : FIRST_BYTES))
+    chunk.append(bytes)
+    return chunk
+  }
+
+  #push(chunk: Chunk): void {
     this.#chunks.push(chunk)
     this.#tail = chunk
-    return chunk
   }
 
   /** Batches from `from` on, which are here, up to `until`: as many as are written at once. */

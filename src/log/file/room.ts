@@ -14,6 +14,12 @@ import { NO_ROOM } from '../contract.ts'
 import type { Extent } from './extent.ts'
 import type { PendingBatch } from './pending.ts'
 
+/**
+ * What goes beyond what must, by bytes, when something has to: this share of the retention, and no more than a point of
+ * the extent. To look for the start again with every record would cost as much as the record.
+ */
+const SLACK_SHARE = 1024
+const MAX_SLACK_BYTES = 32 * 1024
 /** An exempt append may grow the log to this many times its retention. */
 const EXEMPT_FACTOR = 2
 
@@ -94,10 +100,18 @@ export class Room {
     if (end - start + records <= this.#maxRecords && this.sizeBytes + bytes <= this.#maxBytes) return start
     if (this.isTooLarge(records, bytes)) return NO_ROOM
     const wanted = this.#startFor(records, bytes, 1)
-    if (wanted <= high && (wanted <= this.gate || mode === 'force')) return wanted
+    if (wanted <= high && (wanted <= this.gate || mode === 'force')) {
+      return Math.max(wanted, this.#withSlack(records, bytes))
+    }
     if (mode !== 'exempt') return NO_ROOM
     const allowed = Math.min(Math.max(start, this.gate), high)
     return this.#startFor(records, bytes, EXEMPT_FACTOR) <= allowed ? allowed : NO_ROOM
+  }
+
+  /** A start above the lowest one, as far as nothing is in the way. */
+  #withSlack(records: number, bytes: number): number {
+    const slackBytes = Math.min(Math.floor(this.#maxBytes / SLACK_SHARE), MAX_SLACK_BYTES)
+    return Math.min(this.#startFor(records, bytes + slackBytes, 1), this.gate, this.#marks.high)
   }
 
   /** The lowest start within retention. */

@@ -14,6 +14,7 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
+import { crc32cOfBatches } from '../format/crc32c-joined.ts'
 import { readInt64 } from '../format/integers.ts'
 import { HEADER_BYTES, MAX_TIMESTAMP_AT } from '../format/layout.ts'
 import type { BatchScan } from '../format/scan.ts'
@@ -162,7 +163,7 @@ export class Segment implements StoredSegment {
     await this.#place.pool.use(this.path, 'write', (file) => file.writeAll(pieces, this.sizeBytes))
     this.#torn = torn
     if (this.sizeBytes === 0) this.firstTimestamp = growth.firstTimestamp
-    for (const piece of pieces) this.crc = this.#place.crc32c(piece, this.crc)
+    for (const piece of pieces) this.crc = crc32cOfBatches(piece, this.crc, this.#place.crc32c)
     this.sizeBytes += growth.sizeBytes
     this.next = growth.next
     this.maxTimestamp = growth.maxTimestamp

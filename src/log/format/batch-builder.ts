@@ -1,7 +1,8 @@
 /**
  * Makes one RecordBatch, record by record: `open`, `add` each, `finish`, and again. Whoever encodes records
  * does it here, so that all batches of ours are alike. Records are written once, behind room for the header,
- * into a buffer that the next batch takes over; `finish` copies them out and fills in the header.
+ * into a buffer; `finish` fills in the header and gives the buffer away where it is nearly full, else a copy, and
+ * the next batch takes it over.
  *
  *   buffer   │ header: 61 bytes │ record │ record │ record │ free ...
  *                                                sizeBytes ↑
@@ -36,7 +37,7 @@ import {
   SIZE_AT,
   TRANSACTIONAL,
 } from './layout.ts'
-import { RecordWriter } from './record-writer.ts'
+import { type Memory, RecordWriter } from './record-writer.ts'
 
 /** Codec number, 0 for none, and who has the codecs. */
 export interface BatchCompression {
@@ -55,6 +56,8 @@ export interface FinishOptions {
   readonly inProcess?: boolean
   readonly compression?: BatchCompression
   readonly crc32c?: Crc32c
+  /** For a batch that is copied and not compressed. */
+  readonly memory?: Memory
 }
 
 const NOBODY: ProducerInfo = { id: -1, epoch: -1, sequence: -1, transactional: false }
@@ -79,9 +82,12 @@ export class BatchBuilder {
     return this.#records.sizeBytes
   }
 
-  /** Begins a batch; `timestamp` is what those of its records are told from, best that of the first one. */
-  open(baseOffset: number, timestamp: number): void {
-    this.#records.open(HEADER_BYTES)
+  /**
+   * Begins a batch; `timestamp` is what those of its records are told from, best that of the first one. `roomBytes` is
+   * what the batch may come to, where that is known.
+   */
+  open(baseOffset: number, timestamp: number, roomBytes?: number): void {
+    this.#records.open(HEADER_BYTES, roomBytes)
     this.#baseOffset = baseOffset
     this.#baseTimestamp = timestamp
     this.#lastDelta = -1
@@ -113,7 +119,7 @@ export class BatchBuilder {
    */
   finish(options: FinishOptions): Uint8Array {
     assert(this.#count > 0, 'a batch has records')
-    const bytes = this.#bytes(options.compression)
+    const bytes = this.#bytes(options)
     const producer = options.producer ?? NOBODY
     writeInt64(bytes, 0, this.#baseOffset)
     writeInt32(bytes, SIZE_AT, bytes.length - PREFIX_BYTES)
@@ -130,16 +136,16 @@ export class BatchBuilder {
     writeInt32(bytes, CRC_AT, (options.crc32c ?? crc32c)(bytes.subarray(ATTRIBUTES_AT)))
     this.#lastDelta = CLOSED
     this.#count = 0
-    this.#records.close()
     return bytes
   }
 
   /** The records as the batch holds them, and room in front. */
-  #bytes(compression: BatchCompression | undefined): Uint8Array {
-    if (compression === undefined || compression.type === 0) return this.#records.written(0).slice()
+  #bytes({ compression, memory }: FinishOptions): Uint8Array {
+    if (compression === undefined || compression.type === 0) return this.#records.take(memory)
     const packed = compression.port.compress(compression.type, this.#records.written(HEADER_BYTES))
     const bytes = new Uint8Array(HEADER_BYTES + packed.length)
     bytes.set(packed, HEADER_BYTES)
+    this.#records.close()
     return bytes
   }
 }

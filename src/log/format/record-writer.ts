@@ -27,10 +27,15 @@ const SHORT_COPY = 16
 const MAX_SPARES = 4
 const MAX_SPARE_BYTES = 1024 * 1024
 const FIRST_BYTES = 4096
+/** What is given away of a buffer that is used by this share is the buffer itself, and no copy. */
+const FULL = 0.75
 
 /** Taken by one writer at a time: a codec is the user's code, which may come to encode another batch, or throw. */
 const spares: Uint8Array[] = []
 const NO_BYTES = new Uint8Array(0)
+
+/** Gives room for what a batch is copied to, all of it the batch's own. */
+export type Memory = (sizeBytes: number) => Uint8Array
 
 /** Writes records one after the other, leaving room in front of them. */
 export class RecordWriter {
@@ -45,8 +50,9 @@ export class RecordWriter {
     return this.#at
   }
 
-  open(headroomBytes: number): void {
-    if (this.#out.length === 0) this.#out = spares.pop() ?? new Uint8Array(FIRST_BYTES)
+  /** `roomBytes`: what to make room for at once, where much is expected. */
+  open(headroomBytes: number, roomBytes: number = FIRST_BYTES): void {
+    if (this.#out.length === 0) this.#out = bufferOf(roomBytes)
     this.#at = headroomBytes
   }
 
@@ -85,6 +91,20 @@ export class RecordWriter {
     return this.#out.subarray(from, this.#at)
   }
 
+  /** All that was written, in memory of its own; as `close` otherwise. */
+  take(memory: Memory | undefined): Uint8Array {
+    const written = this.written(0)
+    if (written.length >= this.#out.length * FULL) {
+      this.#out = NO_BYTES
+      return written
+    }
+    const bytes = memory?.(written.length)
+    bytes?.set(written)
+    const taken = bytes ?? written.slice()
+    this.close()
+    return taken
+  }
+
   /** Gives the buffer to whoever opens next. */
   close(): void {
     if (this.#out.length <= MAX_SPARE_BYTES && spares.length < MAX_SPARES) spares.push(this.#out)
@@ -110,6 +130,14 @@ export class RecordWriter {
     this.#out = grown
     return grown
   }
+}
+
+/** A spare buffer that is large enough, or a new one. */
+function bufferOf(roomBytes: number): Uint8Array {
+  const spare = spares.pop()
+  if (spare !== undefined && spare.length >= roomBytes) return spare
+  if (spare !== undefined) spares.push(spare)
+  return new Uint8Array(roomBytes)
 }
 
 type Entries = readonly (readonly [string, HeaderValue])[]

@@ -159,6 +159,38 @@ describe('a batch builder', () => {
     }
   })
 
+  it('gives its buffer away where it is nearly full, and keeps none of it', () => {
+    const builder = new BatchBuilder()
+    const value = new Uint8Array(1_200_000).fill(7)
+    builder.open(0, NOW, 1_300_000)
+    builder.add(value, null, null, NOW)
+    const first = builder.finish(PLAIN)
+    expect(first.buffer.byteLength).toBe(1_300_000)
+    const before = first.slice()
+    builder.open(1, NOW, 1_300_000)
+    builder.add(new Uint8Array(1_200_000).fill(9), null, null, NOW)
+    const second = builder.finish(PLAIN)
+    expect(second.buffer).not.toBe(first.buffer)
+    expect(first).toEqual(before)
+    expect(decode(first).map((row) => row.value)).toEqual([value])
+  })
+
+  it('puts what it copies where it is told to, and nothing else', () => {
+    const builder = new BatchBuilder()
+    const room = new Uint8Array(200).fill(255)
+    let asked = 0
+    const memory = (sizeBytes: number): Uint8Array => {
+      asked = sizeBytes
+      return room.subarray(10, 10 + sizeBytes)
+    }
+    builder.open(0, NOW)
+    builder.add(bytesOf('0102'), null, null, NOW)
+    const bytes = builder.finish({ ...PLAIN, memory })
+    expect([bytes.buffer, bytes.byteOffset, bytes.length]).toEqual([room.buffer, 10, asked])
+    expect(room.subarray(10 + asked).every((byte) => byte === 255)).toBe(true)
+    expect(decode(bytes.slice()).map((row) => row.value)).toEqual([bytesOf('0102')])
+  })
+
   it('forgets what it held when it is opened again', () => {
     const builder = new BatchBuilder()
     builder.open(0, NOW)

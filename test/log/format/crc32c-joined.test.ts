@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { BatchBuilder } from '../../../src/log/format/batch-builder.ts'
+import { concat } from '../../../src/log/format/bytes.ts'
+import { crc32c } from '../../../src/log/format/crc32c.ts'
+import { crc32cOfBatches, joinedCrc32c } from '../../../src/log/format/crc32c-joined.ts'
+import { patchBatch } from '../../../src/log/format/record-batch.ts'
+
+function batchOf(sizeBytes: number, fill: number): Uint8Array {
+  const builder = new BatchBuilder()
+  builder.open(0, 0)
+  builder.add(new Uint8Array(sizeBytes).fill(fill), null, null, 0)
+  const bytes = builder.finish({ leaderEpoch: 0 })
+  patchBatch(bytes, 0, 4711, 42)
+  return bytes
+}
+
+describe('the CRC-32C of two things in a row', () => {
+  it('is that of both in one piece', () => {
+    const bytes = fc.uint8Array({ maxLength: 300 })
+    fc.assert(
+      fc.property(bytes, bytes, (one, two) => {
+        expect(joinedCrc32c(crc32c(one), crc32c(two), two.length)).toBe(crc32c(concat([one, two])))
+      }),
+    )
+  })
+
+  it('is so for long ones, and for lengths of a single bit', () => {
+    const one = Uint8Array.of(1, 2, 3)
+    for (const length of [1, 2, 1 << 16, (1 << 20) + 1, (1 << 22) - 1]) {
+      const two = new Uint8Array(length).fill(7)
+      expect(joinedCrc32c(crc32c(one), crc32c(two), length)).toBe(crc32c(two, crc32c(one)))
+    }
+  })
+
+  it('goes on from any sum, as the journal does from its secret', () => {
+    const two = Uint8Array.of(9, 8, 7)
+    expect(joinedCrc32c(0xdeadbeef, crc32c(two), 3)).toBe(crc32c(two, 0xdeadbeef))
+  })
+
+  it('handles lengths beyond 32 bits', () => {
+    const halves = joinedCrc32c(joinedCrc32c(5, 0, 2 ** 32), 0, 2 ** 32)
+    expect(joinedCrc32c(5, 0, 2 ** 33)).toBe(halves)
+  })
+})
+
+describe('the CRC-32C of batches', () => {
+  it('is that of their bytes, by their own sums or without', () => {
+    for (const sizeBytes of [0, 100, 8_000, 9_000, 70_000]) {
+      const batch = batchOf(sizeBytes, sizeBytes)
+      expect(crc32cOfBatches(batch, undefined, crc32c)).toBe(crc32c(batch))
+      expect(crc32cOfBatches(batch, 99, crc32c)).toBe(crc32c(batch, 99))
+    }
+    const several = concat([batchOf(9_000, 1), batchOf(10, 2), batchOf(20_000, 3)])
+    expect(crc32cOfBatches(several, 7, crc32c)).toBe(crc32c(several, 7))
+    expect(crc32cOfBatches(new Uint8Array(0), 7, crc32c)).toBe(7)
+  })
+
+  it('looks at little of a large one', () => {
+    let summed = 0
+    crc32cOfBatches(batchOf(70_000, 1), 0, (bytes, previous) => {
+      summed += bytes.length
+      return crc32c(bytes, previous)
+    })
+    expect(summed).toBeLessThan(100)
+  })
+})
