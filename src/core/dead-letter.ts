@@ -3,7 +3,7 @@
  * before the original settles, once per (topic id, partition, offset, reader), and never held up by a
  * gate. A failed append is tried again, the handler is not.
  */
-import { messageOf } from '../model/errors.ts'
+import { messageOf, OdradekError } from '../model/errors.ts'
 import { type HeaderValue, ID_HEADER, RecordHeaders } from '../model/record.ts'
 import { backoffMs } from './backoff.ts'
 import type { CoreContext } from './context.ts'
@@ -53,10 +53,12 @@ export class DeadLetters {
 
   #attempt(record: DeliveryRecord, target: string, reason: string, done: () => void, attempt: number): void {
     this.#append(record, target, reason).then(done, (error: unknown) => {
-      this.#ctx.events.error(
-        error,
-        `dead-lettering ${record.topic}/${record.partition}/${record.offset} to "${target}"`,
-      )
+      if (!isBehind(error)) {
+        this.#ctx.events.error(
+          error,
+          `dead-lettering ${record.topic}/${record.partition}/${record.offset} to "${target}"`,
+        )
+      }
       this.#ctx.due.after(backoffMs(attempt, RETRY, this.#ctx.random), () => {
         this.#attempt(record, target, reason, done, attempt + 1)
       })
@@ -75,6 +77,11 @@ export class DeadLetters {
     }
     await topic.appendDeadLetter(source, record.offset, letter)
   }
+}
+
+/** No gate holds a letter up, so this is an engine that has to write what it took before: no news, it will have room. */
+function isBehind(error: unknown): boolean {
+  return error instanceof OdradekError && error.code === 'FULL'
 }
 
 function deadLetterHeaders(record: DeliveryRecord, reason: string): RecordHeaders {

@@ -271,6 +271,27 @@ describe('the original of a dead letter', () => {
     expect(seen).toEqual(['bad', 'bad', 'other', 'other', 'good'])
   })
 
+  it('waits for an engine that is behind, which is no error', async () => {
+    const memory = memoryEngine({ clock: new ManualClock() })
+    let behind = true
+    const engine = withLogs(memory, async (spec) => {
+      const log = await memory.openLog(spec)
+      if (spec.topic !== 'dlq.orders') return log
+      return changedLog(log, {
+        tryAppend: (batch, mode) => (behind ? 'NO_ROOM' : log.tryAppend(batch, mode)),
+      })
+    })
+    const { world, topic, sub } = await failing(READER, new World({}, engine))
+    await topic.publish('bad')
+    await world.clock.advance(1_000)
+    expect(sub.describe().cursors[0]?.committed).toBe(0)
+    behind = false
+    await world.clock.advance(5_000)
+    expect(sub.describe().cursors[0]?.committed).toBe(1)
+    expect((await world.broker.read('dlq.orders')).map((letter) => letter.value)).toEqual(['bad'])
+    expect(world.raised('error')).toEqual([])
+  })
+
   it('waits until the copy is durable, and there is one copy however often that is asked', async () => {
     const clock = new ManualClock()
     const memory = memoryEngine({ clock })
