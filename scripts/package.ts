@@ -6,6 +6,7 @@ export const root: string = join(import.meta.dirname, '..')
 
 interface Manifest {
   readonly name: string
+  readonly version: string
   readonly dependencies?: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
 }

@@ -53,7 +53,7 @@ export function offsetOf(name: string, value: string | boolean | undefined): num
 function hint(option: string, known: readonly string[]): string {
   const typed = option.replace(/^-+/, '')
   const near = known.find(
-    (name) => distance(typed, name) <= 2 || (typed.length > 1 && name.startsWith(typed)),
+    (name) => typed.length > 1 && (name.startsWith(typed) || distance(typed, name) <= typed.length / 2),
   )
   return near === undefined ? `; there are ${known.map((name) => `--${name}`).join(', ')}` : `; --${near}?`
 }

@@ -11,10 +11,5 @@ const clock = new SystemClock()
 stdout.on('error', () => {})
 stderr.on('error', () => {})
 
-// Nothing is left behind but a line of progress, perhaps. The second time the signal does what it always does.
-process.once('SIGINT', () => {
-  if (stderr.isTTY) stderr.write('\r\x1b[K')
-  process.kill(process.pid, 'SIGINT')
-})
-
+// There is nothing to be tidied up: an interrupt ends the process, also in the middle of a write that nobody takes.
 process.exitCode = await run(process.argv.slice(2), { stdout, stderr, monotonic: () => clock.monotonic() })

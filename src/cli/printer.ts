@@ -2,7 +2,6 @@
  * Writes lines in pieces, and waits until they are taken: a slow reader must not make the command hold all of its output.
  * A reader that went away is a BrokenPipe, which ends the command without a word.
  */
-import { styleText } from 'node:util'
 import type { Output } from './command.ts'
 
 const PIECE_CHARS = 16 * 1024
@@ -11,7 +10,9 @@ export class BrokenPipe extends Error {
   override readonly name = 'BrokenPipe'
 }
 
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
+/** What a terminal takes for them: on, off. */
+const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const
+export type Style = keyof typeof STYLES
 
 export class Printer {
   readonly #output: Output
@@ -25,7 +26,8 @@ export class Printer {
 
   /** The text, in colour where the output is a terminal that wants it. */
   styled(style: Style, text: string): string {
-    return this.#colors ? styleText(style, text) : text
+    const [on, off] = STYLES[style]
+    return this.#colors ? `\x1b[${on}m${text}\x1b[${off}m` : text
   }
 
   async line(text: string = ''): Promise<void> {

@@ -34,6 +34,14 @@ describe('the published package', () => {
     expect(names.trim()).not.toBe('')
   })
 
+  it('brings the command odradek', () => {
+    const bin = join(installed.folder, 'node_modules', '.bin', 'odradek')
+    expect(execFileSync(bin, ['--version'], { encoding: 'utf8' }).trim()).toBe(manifest.version)
+    const refused = spawnSync(bin, ['verify', installed.folder], { encoding: 'utf8' })
+    expect([refused.status, refused.stdout]).toEqual([2, ''])
+    expect(refused.stderr).toContain('is no data directory of Odradek')
+  })
+
   it.each(['NodeNext', 'Bundler'])('compiles strictly in a user’s project, resolved by %s', (resolution) => {
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
     const module = resolution === 'Bundler' ? 'ESNext' : resolution

@@ -130,7 +130,7 @@ function recoveryLines(recovery: RecoveryReport, owner: LockOwner | undefined, p
   for (const [directory, files] of byDirectory(remove)) {
     const many = plural(files.length, 'file')
     steps.push(
-      `remove ${many} in ${directory} that the checkpoint does not know: what counts of them is in the journal`,
+      `remove ${many} in ${directory} that the checkpoint does not know: nothing that counts is in them alone`,
     )
   }
   for (const directory of removeDirectories) steps.push(`remove ${directory}, whose log was deleted`)

@@ -116,7 +116,7 @@ export interface RecoveryReport {
   readonly aside: Aside | null
   readonly replay: { readonly groups: number; readonly batches: number; readonly batchBytes: number }
   readonly cut: readonly Cut[]
-  /** Files that the checkpoint does not know; what counts of them is in the journal. */
+  /** Files that the checkpoint does not know: nothing that counts is in them alone. */
   readonly remove: readonly string[]
   /** Of deleted logs. */
   readonly removeDirectories: readonly string[]

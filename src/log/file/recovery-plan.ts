@@ -10,7 +10,7 @@ import { CHECKPOINT_FILE, type Checkpoint, readCheckpoint, type StoredLog } from
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import { type Entry, type LogId, seeded } from './group.ts'
-import { JOURNAL_DIRECTORY } from './journal.ts'
+import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
 import { type Group, type JournalContent, type JournalTail, readJournal } from './journal-reader.ts'
 import { LOGS_DIRECTORY } from './segment-paths.ts'
 import { planSegments, type SegmentPlan } from './segment-plan.ts'
@@ -74,6 +74,8 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
   const { deleted, deletions, starts, logs } = lookAhead(journal.groups, checkpoint.deleting)
   const refusals: Refused[] = []
   if (tail.kind === 'corrupt') refusals.push({ error: corruptJournal(tail), salvageable: true })
+  const lost = await lostJournal(fs, checkpoint)
+  if (lost !== undefined) refusals.push({ error: lost, salvageable: true })
   const kept: KeptLog[] = []
   for (const stored of checkpoint.logs) {
     const key = keyOf(stored)
@@ -101,7 +103,7 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
     created,
     deleted: [...deleted.values()],
     deletions,
-    newEpochs: newEpochs(checkpoint, tail),
+    newEpochs: newEpochs(checkpoint, tail.kind === 'corrupt' || lost !== undefined),
   }
 }
 
@@ -167,12 +169,24 @@ function corruptJournal({ file, position, why }: JournalTail & { kind: 'corrupt'
   )
 }
 
+/** Both files were there before the first group, and are only needed while the directory is open. */
+async function lostJournal(fs: FileSystem, checkpoint: Checkpoint): Promise<DamagedFile | undefined> {
+  if (checkpoint.clean || checkpoint.sequence === 0) return undefined
+  for (const file of JOURNAL_FILES) {
+    if (await fs.exists(file)) continue
+    const what = 'it is missing, and what was in it'
+    const message = `${file}: ${what}; restore it from a copy, or open with \`salvage: true\` to go on without`
+    return new DamagedFile(file, { position: 0, what }, message)
+  }
+  return undefined
+}
+
 function asideOf({ file, position }: { readonly file: string; readonly position: number }): Aside {
   return { file, position, copy: `torn/${file.replaceAll('/', '-')}-${position}` }
 }
 
 /** What was lost cannot be told from what never was: whoever saw more than is here now must be able to notice. */
-function newEpochs({ durability, clean }: Checkpoint, tail: JournalTail): RecoveryPlan['newEpochs'] {
-  if (tail.kind === 'corrupt') return 'damage'
+function newEpochs({ durability, clean }: Checkpoint, damage: boolean): RecoveryPlan['newEpochs'] {
+  if (damage) return 'damage'
   return durability === 'os' && !clean ? 'unclean' : null
 }

@@ -107,7 +107,6 @@ describe('the report', () => {
       logs: [{ topic: 'orders', start: 0, end: 4, checkpointEnd: 0, segments: [] }],
       recovery: { outcome: 'recover', replay: { groups: 3, batches: 2 }, newEpochs: null },
     })
-    expect(report.recovery.remove).toEqual(['logs/t-0/00000000000000000000.log'])
   })
 
   it('says that records may be missing where nothing was closed under durability os', async () => {
@@ -144,6 +143,24 @@ describe('the report', () => {
         newEpochs: 'damage',
       },
     })
+  })
+
+  it('says that a journal is missing that groups were written to, unless it was closed', async () => {
+    const fs = await withBatches(3)
+    for (const file of ['journal/a', 'journal/b']) {
+      const closed = fs.copy()
+      closed.erase(file)
+      expect((await reportOf(closed)).recovery.outcome).toBe('nothing')
+      const left = fs.copy()
+      await fileEngine({ clock: new ManualClock(), fs: left })
+      const lost = left.kill()
+      lost.erase(file)
+      expect((await reportOf(lost)).recovery).toMatchObject({
+        outcome: 'refuse',
+        refusals: [{ code: 'CORRUPT_LOG', file, position: 0, salvageable: true }],
+        newEpochs: 'damage',
+      })
+    }
   })
 
   it('says what is wrong with segments and indexes without reading batches', async () => {
