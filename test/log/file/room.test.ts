@@ -56,12 +56,14 @@ class Log {
 describe('the room of a log', () => {
   it('gives up a little more than it must, so that it need not look for the start with every record', () => {
     const log = new Log(100, 8 * MiB)
+    let most = 0
     for (let i = 0; i < 300_000; i++) {
-      expect(log.append()).toBe(true)
+      if (!log.append()) throw new Error(`no room for record ${i}`)
       if (i % 1_000 === 0) log.commit()
-      expect(log.room.sizeBytes).toBeLessThanOrEqual(8 * MiB)
+      most = Math.max(most, log.room.sizeBytes)
     }
     log.commit()
+    expect(most).toBeLessThanOrEqual(8 * MiB)
     expect(log.room.sizeBytes).toBeGreaterThan(8 * MiB - 100 * KiB)
     expect(log.moves).toBeGreaterThan(100)
     expect(log.moves).toBeLessThan(300_000 / 50)

@@ -166,13 +166,13 @@ describe('a batch builder', () => {
     builder.add(value, null, null, NOW)
     const first = builder.finish(PLAIN)
     expect(first.buffer.byteLength).toBe(1_300_000)
-    const before = first.slice()
+    const before = crc32c(first)
     builder.open(1, NOW, 1_300_000)
     builder.add(new Uint8Array(1_200_000).fill(9), null, null, NOW)
     const second = builder.finish(PLAIN)
     expect(second.buffer).not.toBe(first.buffer)
-    expect(first).toEqual(before)
-    expect(decode(first).map((row) => row.value)).toEqual([value])
+    expect(crc32c(first)).toBe(before)
+    expect(decode(first).map((row) => crc32c(row.value as Uint8Array))).toEqual([crc32c(value)])
   })
 
   it('puts what it copies where it is told to, and nothing else', () => {
