@@ -58,7 +58,6 @@ function say(entry: Entry): void {
 async function open(): Promise<Broker> {
   const began = performance.now()
   const complain = (details: object, message: string): void => {
-    if (isExpected(message)) return
     ledger.fault(`the broker logged: ${message}; ${storyOf((details as { error?: unknown }).error)}`)
   }
   const quiet = (): void => {}
@@ -75,11 +74,6 @@ async function open(): Promise<Broker> {
 function storyOf(error: unknown): string {
   const { cause } = (error ?? {}) as { cause?: unknown }
   return cause === undefined ? String(error) : `${String(error)}, since ${storyOf(cause)}`
-}
-
-/** A letter that waits for the journal is tried again. */
-function isExpected(message: string): boolean {
-  return message.startsWith('dead-lettering') && message.includes('no room')
 }
 
 function surroundings(at: Broker): Surroundings {

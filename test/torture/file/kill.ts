@@ -19,7 +19,7 @@ import { Dice } from '../dice.ts'
 import { type Built, built } from './build.ts'
 import type { Orders } from './child.ts'
 import { judge } from './judge.ts'
-import { Annals, type Entry } from './ledger.ts'
+import { Annals, type Entry, type Noted } from './ledger.ts'
 import { leftBy } from './left.ts'
 import { Report } from './report.ts'
 import { STEPS, type Strike } from './steps.ts'
@@ -111,6 +111,7 @@ class Killer {
       cacheBytes: dice.pick([16, 64 * KiB]) * KiB,
     }
     let life = 0
+    let before = ''
     try {
       for (let killed = 0; killed < kills && !this.#options.isStopped(); life++) {
         const task = dice.chance(0.25) ? 'close' : 'work'
@@ -124,6 +125,10 @@ class Killer {
         if (ended !== 'killed') continue
         killed++
         this.report.trials++
+        const phase = phaseOf(annals)
+        this.report.note(`killed while ${phase}`)
+        if (phase === OPENING && before === OPENING) this.report.note('killed while opening twice in a row')
+        before = phase
       }
       const last = { ...this.#orders(annals, directory, life, dice), files, task: 'end' } as const
       await this.#life(annals, last, { at: 'end' })
@@ -210,6 +215,18 @@ class Killer {
       this.report.passed(step)
     }
   }
+}
+
+const OPENING = 'opening'
+
+/** What the last process was at when it died. */
+function phaseOf({ facts }: Annals): string {
+  const heard = new Set<string>()
+  for (let i = facts.length - 1; i >= 0 && facts[i]?.fact.fact !== 'begun'; i--) {
+    heard.add((facts[i] as Noted).fact.fact)
+  }
+  if (!heard.has('ready')) return OPENING
+  return heard.has('worked') ? 'idle or closing' : 'working'
 }
 
 /** Whether the last process died in the middle of writing a group. */

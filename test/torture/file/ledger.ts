@@ -12,6 +12,8 @@ export type Run = readonly [from: number, to: number]
 
 /** What a history has no word for. */
 export type Fact =
+  /** A process begins. */
+  | { readonly fact: 'begun' }
   /** A process has the directory open; what it took, in milliseconds. */
   | { readonly fact: 'opened'; readonly ms: number }
   /** It has read everything, and begins to work. */
@@ -100,6 +102,7 @@ export class Annals {
   /** The next entries are of another process, whose indexes begin at 0. */
   begin(): void {
     this.#base = this.events.length
+    this.add({ fact: 'begun' })
   }
 
   add(entry: Entry): void {

@@ -106,8 +106,7 @@ export class Lives {
     const { clock } = this
     watchStores(ledger, clock, () => broker)
     const complain = (error: unknown, what: string): void => {
-      if (!(fails && isOfDisk(error)) && !what.startsWith('dead-lettering'))
-        ledger.fault(`${what}: ${String(error)}`)
+      if (!(fails && isOfDisk(error))) ledger.fault(`${what}: ${String(error)}`)
     }
     const { broker } = await openOn(this.fs, clock, this.#files, complain)
     try {

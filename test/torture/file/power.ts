@@ -133,7 +133,7 @@ class Disk {
     const clock = this.#clock
     watchStores(this.#ledger, clock, () => broker)
     const complain = (error: unknown, what: string): void => {
-      if (!what.startsWith('dead-lettering')) this.#ledger.fault(`${what}: ${String(error)}`)
+      this.#ledger.fault(`${what}: ${String(error)}`)
     }
     const { broker } = await openOn(fs, clock, this.#files, complain)
     await createTopics(broker)
