@@ -39,6 +39,9 @@ import { Writer } from './writer.ts'
 /** What a batch costs beyond its records: its header, and its entry in the journal. */
 const BATCH_OVERHEAD_BYTES = 192
 
+/** Of a journal's file, what is written behind together: what is in memory for that alone. */
+const BEHIND_SHARE = 16
+
 /** What a topic keeps on disk unless it says otherwise. */
 const RETENTION: RetentionLimits = {
   records: Number.POSITIVE_INFINITY,
@@ -140,7 +143,7 @@ class FileEngine implements Engine, Checkpointer {
     this.#options = { ...FILE_DEFAULTS, ...options }
     this.#report = context.report ?? (() => {})
     this.#cache = new ChunkCache(this.#options.cacheBytes)
-    this.#writer = new Writer(this.#clock, {
+    this.#writer = new Writer(this.#clock, this.#options.journalBytes / BEHIND_SHARE, {
       failed: (error) => this.#notWritten(error),
       recovered: () => this.#open.storageFreed(),
     })

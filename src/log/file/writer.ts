@@ -7,11 +7,8 @@
  * while a write for each small batch would cost more than all else that is done for that batch.
  */
 import type { Clock, Timer } from '../../model/clock.ts'
-import { MiB } from '../../model/limits.ts'
 
 const RETRY_MS = 1_000
-/** Of all logs together. */
-const ENOUGH_BYTES = 4 * MiB
 
 /** A log, to the writer. */
 export interface WrittenBehind {
@@ -28,6 +25,7 @@ export interface WriterListener {
 
 export class Writer {
   readonly #clock: Clock
+  readonly #enoughBytes: number
   readonly #listener: WriterListener
   readonly #waiting = new Set<WrittenBehind>()
   /** What the logs have that wait, about. */
@@ -43,8 +41,10 @@ export class Writer {
   #failed = false
   #stopped = false
 
-  constructor(clock: Clock, listener: WriterListener) {
+  /** `enoughBytes`: of all logs together. */
+  constructor(clock: Clock, enoughBytes: number, listener: WriterListener) {
     this.#clock = clock
+    this.#enoughBytes = enoughBytes
     this.#listener = listener
   }
 
@@ -77,7 +77,7 @@ export class Writer {
   }
 
   #runIfDue(): void {
-    if (this.#pause === null && (this.#hurried || this.#waitingBytes >= ENOUGH_BYTES)) this.#run()
+    if (this.#pause === null && (this.#hurried || this.#waitingBytes >= this.#enoughBytes)) this.#run()
   }
 
   #run(): void {

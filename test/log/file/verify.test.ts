@@ -62,7 +62,7 @@ describe('verification', () => {
   it('finds no damage in what a program leaves, wherever it is stopped, by a kill or by a loss of power', async () => {
     let torn = 0
     for (const durability of ['fsync', 'os'] as const) {
-      for (let stop = 1; stop < 260; stop += 15) {
+      for (let stop = 1; stop < 260; stop += 7) {
         const left = await leftBy(stop % 5, { durability, stop })
         for (const fs of [left.copy(), left.crash({ seed: stop }), left.crash({ seed: stop + 1 })]) {
           const { findings } = await verify(fs)

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Writer, type WrittenBehind } from '../../../src/log/file/writer.ts'
-import { MiB } from '../../../src/model/limits.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
+
+const ENOUGH = 1_000
 
 /** Logs that only note when they are asked to write, and fail while `full` is set. */
 class Scene {
@@ -11,7 +12,7 @@ class Scene {
   recovered = 0
   full = false
   #blocked: Promise<void> | null = null
-  readonly writer = new Writer(this.clock, {
+  readonly writer = new Writer(this.clock, ENOUGH, {
     failed: (error) => this.failures.push(error),
     recovered: () => this.recovered++,
   })
@@ -41,13 +42,13 @@ describe('what is written behind', () => {
     const { writer, log, clock, asked } = bound(new Scene())
     const [a, b] = [log('a'), log('b')]
     writer.add(a, 1)
-    writer.add(b, 4 * MiB - 2)
+    writer.add(b, ENOUGH - 2)
     await clock.settle()
     expect(asked).toEqual([])
     writer.add(a, 1)
     await clock.settle()
     expect(asked).toEqual(['a', 'b'])
-    writer.add(b, 4 * MiB - 1)
+    writer.add(b, ENOUGH - 1)
     await clock.settle()
     expect(asked).toEqual(['a', 'b'])
   })
@@ -68,9 +69,9 @@ describe('what is written behind', () => {
     const { writer, clock, asked } = scene
     const [a, b] = [scene.log('a'), scene.log('b')]
     const free = scene.block()
-    writer.add(a, 4 * MiB)
+    writer.add(a, ENOUGH)
     await clock.settle()
-    writer.add(a, 4 * MiB)
+    writer.add(a, ENOUGH)
     writer.add(b, 1)
     await clock.settle()
     expect(asked).toEqual(['a'])
@@ -105,7 +106,7 @@ describe('what is written behind', () => {
     expect(asked).toEqual(['b'])
     await writer.stop()
     writer.hurry(a)
-    writer.add(b, 8 * MiB)
+    writer.add(b, 2 * ENOUGH)
     await clock.settle()
     expect(asked).toEqual(['b'])
   })
