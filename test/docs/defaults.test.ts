@@ -28,6 +28,8 @@ const CLAIMS: readonly (readonly [page: string, text: string])[] = [
     'topics-and-publishing',
     `flat ${limits.FLAT_VALUE_BYTES} for everything else, plus ${limits.RECORD_OVERHEAD_BYTES} a record`,
   ],
+  ['topics-and-publishing', `value, key and headers, and ${limits.ENCODED_OVERHEAD_BYTES} more a record`],
+  ['topics-and-publishing', `\`deleteRetentionMs\` | ${number(limits.DEFAULT_DELETE_RETENTION_MS)} |`],
   ['subscribing', `(${limits.DEFAULT_OFFSET_RETENTION_MS / 86_400_000} days, an option of the broker)`],
   [
     'subscribing',
