@@ -179,7 +179,7 @@ export class Committer {
   }
 
   #lastly(): Promise<void> {
-    if (!this.#hasWork()) return this.formed
+    if (!this.#gathers()) return this.formed
     this.#schedule()
     return this.gathering
   }
@@ -197,7 +197,7 @@ export class Committer {
 
   /** Everything accepted so far is on the disk, whatever the durability. */
   async flush(): Promise<void> {
-    await (this.#hasWork() ? this.gathering : this.formed)
+    await (this.#gathers() ? this.gathering : this.formed)
     await this.settle()
   }
 
@@ -224,9 +224,14 @@ export class Committer {
     })
   }
 
+  /** Whether there is something that the next group is formed for. */
+  #gathers(): boolean {
+    return this.#dirty.size > 0 || this.#changes.length > 0 || this.#deletes.length > 0
+  }
+
+  /** A file that one huge group has used up is left with an empty one. */
   #hasWork(): boolean {
-    const isAsked = this.#changes.length > 0 || this.#deletes.length > 0
-    return this.#dirty.size > 0 || isAsked || this.#isUsedUp(1) || this.#isCheckpointDue
+    return this.#gathers() || this.#isUsedUp(1) || this.#isCheckpointDue
   }
 
   get #isCheckpointDue(): boolean {
