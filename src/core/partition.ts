@@ -126,12 +126,14 @@ export class Partition {
 
   // ── the gate ──────────────────────────────────────────────────────────────────────────────────
 
+  /** Who leaves changes nothing either, as long as nobody waits: the gate stays too low until somebody looks. */
   setHolds(cursor: Cursor, on: boolean): void {
     if (cursor.holds === on) return
     cursor.holds = on
     if (on) this.#holders.add(cursor)
     else this.#holders.delete(cursor)
-    if (this.pressed || !this.#isOneOfMany(cursor)) this.holdersChanged()
+    if (this.pressed || (on && !this.#isOneOfMany(cursor))) this.holdersChanged()
+    else if (cursor === this.#gateHolder) this.#gateHolder = null
   }
 
   /** Who needs no more than another of its kind changes nothing for anybody: 10,000 that come do not look at each other. */
@@ -376,6 +378,8 @@ export class Partition {
     const pressure = this.pressure()
     const left = PRESSURE_AT - pressure
     if (left <= 0) {
+      // From now on it matters who defines the gate: that one may have left.
+      this.#refreshGate()
       this.#underPressure = true
       this.lineChanged()
       this.topic.pressed(pressure)

@@ -142,6 +142,19 @@ describe('"pressure" and "drain"', () => {
     expect(world.raised('drain')).toEqual([{ topic: 't', pressure: 0.5 }])
   })
 
+  it('are raised for those who stay, when who held the gate has left before', async () => {
+    const { world, topic, reader, publish } = await held({ records: 10 })
+    const stays = new Hands()
+    await topic.subscribe(stays.take, { ...OPEN, id: 'stays', order: 'none', concurrency: 100 })
+    await publish(4)
+    await reader.unsubscribe()
+    await publish(4)
+    expect(world.raised('pressure')).toEqual([{ topic: 't', pressure: 0.8 }])
+    for (const delivery of stays.deliveries.splice(0, 3)) delivery.ack()
+    await world.settle()
+    expect(world.raised('drain')).toEqual([{ topic: 't', pressure: 0.5 }])
+  })
+
   it('are raised once while several partitions are above the mark', async () => {
     const { hands, publish, signals, world } = await held({ records: 10 }, {}, 2)
     await publish(8, 0)
