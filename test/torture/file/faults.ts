@@ -52,8 +52,10 @@ interface Failure {
   readonly fault: Fault
 }
 
-export async function faultTrials({ seed, share, isStopped }: FaultOptions): Promise<Report> {
-  const report = new Report()
+export async function faultTrials(
+  { seed, share, isStopped }: FaultOptions,
+  report = new Report(),
+): Promise<Report> {
   const dice = new Dice(seed)
   for (const durability of ['fsync', 'os'] as const) {
     for (const failure of await failures(seed, durability)) {
@@ -110,8 +112,10 @@ export interface FullOptions {
   readonly isStopped: () => boolean
 }
 
-export async function fullTrials({ seed, trials, isStopped }: FullOptions): Promise<Report> {
-  const report = new Report()
+export async function fullTrials(
+  { seed, trials, isStopped }: FullOptions,
+  report = new Report(),
+): Promise<Report> {
   for (let each = seed; each < seed + trials && !isStopped() && report.failures < 5; each++) {
     const dice = new Dice(each)
     const durability = dice.pick(['fsync', 'os'] as const)

@@ -53,19 +53,19 @@ export interface KillOptions {
   readonly isStopped: () => boolean
 }
 
-export async function killTrials(options: KillOptions): Promise<Report> {
+export async function killTrials(options: KillOptions, report: Report = new Report(STEPS)): Promise<Report> {
   const script = await built(fileURLToPath(new URL('child.ts', import.meta.url)))
-  const killer = new Killer(script, options)
+  const killer = new Killer(script, options, report)
   try {
     await killer.run()
   } finally {
     await script.remove()
   }
-  return killer.report
+  return report
 }
 
 class Killer {
-  readonly report = new Report(STEPS)
+  readonly report: Report
   readonly #script: Built
   readonly #options: KillOptions
   #begun = 0
@@ -75,7 +75,8 @@ class Killer {
   /** From the start of a process until it is ready. */
   #startMs = 300
 
-  constructor(script: Built, options: KillOptions) {
+  constructor(script: Built, options: KillOptions, report: Report) {
+    this.report = report
     this.#script = script
     this.#options = options
   }

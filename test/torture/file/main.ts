@@ -8,16 +8,19 @@
  * Each with a control that must fail: a journal that says too early that it was written, a disk that skips a sync.
  *
  *   --mode M     kill, power, faults, or all (default)
- *   --trials N   of kill and of power (default 1,000; --short: 200 and 300)
+ *   --trials N   of kill, and of power for each durability (default 1,000; --short: 200 and 150)
  *   --short      what CI runs: fewer trials, and of faults a sample
  *   --seed N     first seed (default: the time)
+ *
+ * Progress goes to standard error.
  */
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { faultTrials, fullTrials } from './faults.ts'
 import { killTrials } from './kill.ts'
 import { powerTrials } from './power.ts'
-import type { Report } from './report.ts'
+import { Report } from './report.ts'
+import { STEPS } from './steps.ts'
 import { turnTrials } from './turns.ts'
 
 export interface TortureOptions {
@@ -52,19 +55,28 @@ export async function tortureFiles(options: TortureOptions): Promise<boolean> {
   return well
 }
 
-function say(title: string, report: Report): void {
+/** Runs trials, says on standard error how far they are, and at the end what came of them. */
+async function told(
+  title: string,
+  run: (report: Report) => Promise<Report>,
+  report: Report = new Report(),
+): Promise<Report> {
+  const progress = setInterval(() => {
+    process.stderr.write(`${title}: ${report.trials} trials, ${report.failures} with faults\n`)
+  }, 10_000)
+  await run(report).finally(() => clearInterval(progress))
   process.stdout.write(`${report.lines(title).join('\n')}\n`)
+  return report
 }
 
 async function kills({ seed, trials, short, isStopped }: TortureOptions): Promise<boolean> {
   const wanted = trials ?? (short ? 200 : 1_000)
-  const report = await killTrials({
-    seed,
-    trials: wanted,
-    jobs: Math.max(2, availableParallelism()),
-    isStopped,
-  })
-  say('kill', report)
+  const jobs = Math.max(2, availableParallelism())
+  const report = await told(
+    'kill',
+    (each) => killTrials({ seed, trials: wanted, jobs, isStopped }, each),
+    new Report(STEPS),
+  )
   const { untouched, nameless, strikes } = report
   const struck = strikes.size - untouched.length
   process.stdout.write(
@@ -85,11 +97,12 @@ async function killControl({ seed, isStopped }: TortureOptions): Promise<boolean
 }
 
 async function powers({ seed, trials, short, isStopped }: TortureOptions): Promise<boolean> {
-  const wanted = trials ?? (short ? 300 : 1_000)
+  const wanted = trials ?? (short ? 150 : 1_000)
   let well = true
   for (const durability of ['fsync', 'os'] as const) {
-    const report = await powerTrials({ seed, trials: Math.ceil(wanted / 2), durability, isStopped })
-    say(`power loss, ${durability}`, report)
+    const run = (each: Report): Promise<Report> =>
+      powerTrials({ seed, trials: wanted, durability, isStopped }, each)
+    const report = await told(`power loss, ${durability}`, run)
     well = well && report.failures === 0
   }
   return well
@@ -119,11 +132,14 @@ function lost(name: string, { lost: count, trials }: Report, isStopped: () => bo
 }
 
 async function faults({ seed, short, isStopped }: TortureOptions): Promise<boolean> {
-  const failing = await faultTrials({ seed, share: short ? 0.1 : 1, isStopped })
-  say('failing operations', failing)
-  const full = await fullTrials({ seed, trials: short ? 30 : 300, isStopped })
-  say('full for a while', full)
-  const turned = await turnTrials({ seed, share: short ? 0.04 : 1, isStopped })
-  say('turned bytes', turned)
-  return [failing, full, turned].every(({ failures }) => failures === 0)
+  const reports = [
+    await told('failing operations', (report) =>
+      faultTrials({ seed, share: short ? 0.1 : 1, isStopped }, report),
+    ),
+    await told('full for a while', (report) =>
+      fullTrials({ seed, trials: short ? 30 : 300, isStopped }, report),
+    ),
+    await told('turned bytes', (report) => turnTrials({ seed, share: short ? 0.04 : 1, isStopped }, report)),
+  ]
+  return reports.every(({ failures }) => failures === 0)
 }

@@ -36,8 +36,7 @@ export interface PowerOptions {
   readonly isStopped: () => boolean
 }
 
-export async function powerTrials(options: PowerOptions): Promise<Report> {
-  const report = new Report()
+export async function powerTrials(options: PowerOptions, report = new Report()): Promise<Report> {
   for (let seed = options.seed; report.trials < options.trials && !options.isStopped(); seed++) {
     const disk = new Disk(seed, options)
     const verdict = await disk.torture()

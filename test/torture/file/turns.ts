@@ -51,8 +51,10 @@ interface Damage {
   readonly isTail: boolean
 }
 
-export async function turnTrials({ seed, share, isStopped }: TurnOptions): Promise<Report> {
-  const report = new Report()
+export async function turnTrials(
+  { seed, share, isStopped }: TurnOptions,
+  report = new Report(),
+): Promise<Report> {
   for (const end of ['closed', 'killed'] as const) {
     const dice = new Dice(seed)
     const original = await make(end)
