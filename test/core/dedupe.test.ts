@@ -28,6 +28,18 @@ describe('dedupe window', () => {
     ])
   })
 
+  it('forgets one by its id, and the oldest when its bounds are narrowed', () => {
+    const window = new DedupeWindow(100, 10)
+    for (let i = 0; i < 6; i++) window.set(`${i}`, at(i), i)
+    window.delete('4')
+    window.delete('4')
+    expect(window.get('4', 6)).toBeUndefined()
+    window.limit(100, 2)
+    expect([0, 1, 2, 3, 4, 5].filter((i) => window.get(`${i}`, 6) !== undefined)).toEqual([3, 5])
+    window.limit(5, 10)
+    expect([0, 1, 2, 3, 4, 5].filter((i) => window.get(`${i}`, 9) !== undefined)).toEqual([5])
+  })
+
   it('forgets all that is too old at once when time jumps', () => {
     const window = new DedupeWindow(100, 1_000)
     for (let i = 0; i < 500; i++) window.set(`${i}`, at(i), i)

@@ -19,6 +19,23 @@ describe('an index of dead letters', () => {
     expect(letters.find('topic/2/alice', 5, 0)).toBeUndefined()
   })
 
+  it('forgets a letter that did not get into the log after all, and no other', () => {
+    const letters = new LetterIndex()
+    letters.add('a', 5, 0, 0)
+    letters.add('b', 5, 1, 0)
+    letters.forget('a', 5)
+    for (const [source, offset] of [
+      ['a', 5],
+      ['b', 6],
+      ['c', 5],
+    ] as const) {
+      letters.forget(source, offset)
+    }
+    expect(letters.find('a', 5, 0)).toBeUndefined()
+    expect(letters.find('b', 5, 0)).toBe(1)
+    expect(letters.size).toBe(1)
+  })
+
   it('finds none that retention took, and the newest where there were several', () => {
     const letters = new LetterIndex()
     letters.add('a', 5, 3, 0)
