@@ -98,6 +98,9 @@ describe('the settings of a topic', () => {
     const endless = { records: INFINITE, bytes: INFINITE, ageMs: INFINITE }
     expect(topicSettings({ cleanup: 'compact' }, DISK).retention).toEqual(endless)
     const retention = { bytes: 5000 }
-    expect(topicSettings({ cleanup: 'compact', retention }, DISK).retention).toEqual({ ...endless, ...retention })
+    expect(topicSettings({ cleanup: 'compact', retention }, DISK).retention).toEqual({
+      ...endless,
+      ...retention,
+    })
   })
 })

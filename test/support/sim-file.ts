@@ -12,7 +12,7 @@
  */
 import type { Dice } from '../torture/dice.ts'
 
-export const SECTOR_BYTES = 512
+const SECTOR_BYTES = 512
 const ZEROS = new Uint8Array(SECTOR_BYTES)
 
 export interface Pending {

@@ -18,7 +18,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { readInt32, readInt64, writeInt32, writeInt64 } from '../format/integers.ts'
 
 const KiB = 1024
-export const INDEX_SPACING_BYTES: number = 32 * KiB
+const INDEX_SPACING_BYTES: number = 32 * KiB
 
 const MAGIC = 0x4f445349
 const FORMAT = 1
