@@ -115,7 +115,7 @@ async function work(): Promise<void> {
 }
 
 async function close(at: Broker): Promise<void> {
-  await at.close({ drainMs: 1_000 })
+  await at.close()
   ledger.history.close()
   tellSteps()
 }

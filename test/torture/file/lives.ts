@@ -121,7 +121,7 @@ export class Lives {
         sleep: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms)),
       })
     } finally {
-      await broker.close({ drainMs: 1_000 })
+      await broker.close()
     }
     ledger.history.close()
   }

@@ -149,7 +149,7 @@ class Disk {
     }
     if (task !== 'look') await this.#act(at, task)
     if (task === 'work' && this.#dice.chance(0.5)) return
-    await broker.close({ drainMs: 1_000 })
+    await broker.close()
     ledger.history.close()
   }
 
