@@ -125,18 +125,18 @@ export class Committer {
 
   // ── accepting ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a batch of this much can never be taken. */
-  isTooLarge(sizeBytes: number): boolean {
-    return sizeBytes + ENTRY_BYTES > this.#maxGroupBytes
+  /** Whether this much, in so many batches, can never be taken at once. */
+  isTooLarge(sizeBytes: number, batches: number = 1): boolean {
+    return sizeBytes + batches * ENTRY_BYTES > this.#maxGroupBytes
   }
 
   /**
-   * Why a batch of this much, or a record of it, would not fit now; `undefined` where it would. Who must wait is told
-   * when to ask again.
+   * Why this much, in so many batches or records of them, would not fit now; `undefined` where it would. Who must wait is
+   * told when to ask again.
    */
-  refusal(participant: Participant, sizeBytes: number): Unready | undefined {
+  refusal(participant: Participant, sizeBytes: number, batches: number = 1): Unready | undefined {
     if (this.failure !== undefined) return 'POISONED'
-    const wanted = this.#gatheringBytes + sizeBytes + ENTRY_BYTES
+    const wanted = this.#gatheringBytes + sizeBytes + batches * ENTRY_BYTES
     if (wanted <= this.#maxGroupBytes) {
       const fits = GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes
       if (fits && !this.#isStuck()) return undefined

@@ -14,6 +14,7 @@ import { MiB } from '../../model/limits.ts'
 import type { Engine, EngineContext, LogSpec, PartitionLog, Refusal, RetentionLimits } from '../contract.ts'
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
+import { HEADER_BYTES } from '../format/layout.ts'
 import { PartitionState } from '../state.ts'
 import { type Checkpoint, type StoredLog, writeCheckpoint } from './checkpoint.ts'
 import { ChunkCache } from './chunk-cache.ts'
@@ -35,9 +36,6 @@ import { RowDecoder } from './row-decoder.ts'
 import type { Segment } from './segment.ts'
 import { Segments } from './segments.ts'
 import { Writer } from './writer.ts'
-
-/** What a batch costs beyond its records: its header, and its entry in the journal. */
-const BATCH_OVERHEAD_BYTES = 192
 
 /** Of a journal's file, what is written behind together: what is in memory for that alone. */
 const BEHIND_SHARE = 16
@@ -343,8 +341,9 @@ class FileEngine implements Engine, Checkpointer {
   refusal(logs: readonly PartitionLog[], sizeBytes: number): Refusal | undefined {
     const log = logs[0] === undefined ? undefined : this.#logs.get(keyOf(logs[0]))
     if (log === undefined) return undefined
-    const groupBytes = sizeBytes + logs.length * BATCH_OVERHEAD_BYTES
-    return this.#open.isTooLarge(groupBytes) ? 'TOO_LARGE' : this.#open.refusal(log, groupBytes)
+    const bytes = sizeBytes + logs.length * HEADER_BYTES
+    if (this.#open.isTooLarge(bytes, logs.length)) return 'TOO_LARGE'
+    return this.#open.refusal(log, bytes, logs.length)
   }
 
   // ── checkpoints ───────────────────────────────────────────────────────────────────────────────

@@ -36,6 +36,7 @@ import {
 } from '../contract.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { type Incoming, readIncoming } from '../format/intake.ts'
+import { HEADER_BYTES } from '../format/layout.ts'
 import type { PartitionState, Verdict } from '../state.ts'
 import { Behind } from './behind.ts'
 import type { StoredCompaction, StoredLog, StoredSegment } from './checkpoint.ts'
@@ -53,9 +54,6 @@ import type { Writer, WrittenBehind } from './writer.ts'
 
 /** Producers that appended nothing for a day are forgotten, as in Kafka. */
 const PRODUCER_EXPIRY_MS = 86_400_000
-/** What a batch costs beyond its records. */
-const BATCH_OVERHEAD_BYTES = 61
-
 const REFUSED = { NO_ROOM, STORAGE_FULL: LOG_STORAGE_FULL, POISONED: LOG_POISONED } as const
 
 /** What a log is put together from. */
@@ -233,7 +231,7 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   }
 
   #isTooLarge(records: number, bytes: number): boolean {
-    return this.#room.isTooLarge(records, bytes) || this.#committer.isTooLarge(bytes + BATCH_OVERHEAD_BYTES)
+    return this.#room.isTooLarge(records, bytes) || this.#committer.isTooLarge(bytes + HEADER_BYTES)
   }
 
   #makeRoom(records: number, bytes: number, mode: RoomMode): Refusal | undefined {
@@ -246,14 +244,14 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   }
 
   #unready(sizeBytes: number): Unready | undefined {
-    return this.#committer.refusal(this, sizeBytes + BATCH_OVERHEAD_BYTES)
+    return this.#committer.refusal(this, sizeBytes + HEADER_BYTES)
   }
 
   #accepted(end: number, sizeBytes: number): Appended {
     const base = this.marks.end
     this.marks.end = end
     this.#room.appended(sizeBytes)
-    this.#committer.accept(this, sizeBytes + BATCH_OVERHEAD_BYTES)
+    this.#committer.accept(this, sizeBytes + HEADER_BYTES)
     return { base, last: end - 1, duplicate: false }
   }
 
