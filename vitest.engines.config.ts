@@ -16,7 +16,7 @@ export default defineConfig({
         include: ['test/core/**/*.test.ts', 'test/coordinator/**/*.test.ts'],
         env: { ODRADEK_ENGINE: name },
         setupFiles: ['test/support/on-engine.ts'],
-        testTimeout: 20_000,
+        testTimeout: 60_000,
         restoreMocks: true,
         unstubGlobals: true,
       },
