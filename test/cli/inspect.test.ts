@@ -124,8 +124,8 @@ describe('inspect', () => {
     expect(stdout).toMatch(/^journal +cannot be read without a checkpoint$/m)
     expect(stdout).toMatch(/no checkpoint tells of its offsets$/m)
     expect(stdout).toMatch(/^ {2}\d{20}\.log +\d+ +\? +\d+ {2}- +active/m)
-    expect(stdout).toMatch(/^ {2}CORRUPT_LOG: checkpoint, position \d+: its CRC does not hold$/m)
-    expect(stdout).not.toContain('salvage')
+    expect(stdout).toMatch(/^ {2}CORRUPT_LOG: checkpoint, position \d+: its CRC does not hold/m)
+    expect(stdout).not.toContain('With `salvage` it would')
   })
 
   it('shows what a broker has only begun', async () => {

@@ -147,7 +147,11 @@ function recoveryLines(recovery: RecoveryReport, owner: LockOwner | undefined, p
     steps.push('begin a new leader epoch in every log, since records may be missing')
   const list = steps.map((step) => `  - ${step}`)
   if (outcome === 'recover') return [printer.styled('yellow', `${when} would`), ...list]
-  const lines = [printer.styled('red', `${when} would be refused:`)]
+  const refused =
+    owner === undefined
+      ? 'Opening it would be refused:'
+      : 'What was read does not fit together. It changes too fast for that, or it is damaged:'
+  const lines = [printer.styled('red', refused)]
   for (const { code, message } of refusals) lines.push(`  ${code}: ${message}`)
   if (!refusals.every(({ salvageable }) => salvageable)) return lines
   return [...lines, 'With `salvage` it would', ...list]

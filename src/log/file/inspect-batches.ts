@@ -8,7 +8,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { readInt32 } from '../format/integers.ts'
 import { ATTRIBUTES_AT, CRC_AT, IN_PROCESS } from '../format/layout.ts'
 import { BatchScan } from '../format/scan.ts'
-import type { DataFile } from './fs.ts'
+import { type DataFile, type FileSystem, isMissing } from './fs.ts'
 import { type DataDirectory, type LogReport, timeOf } from './inspect.ts'
 import { livingEntries } from './recovery-plan.ts'
 
@@ -80,20 +80,28 @@ export async function* listBatches(
 
 async function* batchesOf(directory: DataDirectory, log: LogReport, from: number) {
   const describe = new Describer(log, directory.crc32c)
-  for (const { file, next, fileBytes, sizeBytes } of log.segments) {
+  for (const { file, next, sizeBytes } of log.segments) {
     if ((next ?? Number.POSITIVE_INFINITY) <= from) continue
-    if (fileBytes === null) {
-      yield describe.damage(file, 0, 'it is missing')
-      continue
-    }
-    const open = await directory.fs.open(file, 'read')
-    try {
-      yield* describe.file(open, file, sizeBytes)
-    } finally {
-      await open.close()
-    }
+    const open = await opened(directory.fs, file)
+    if (open !== undefined) {
+      try {
+        yield* describe.file(open, file, sizeBytes)
+      } finally {
+        await open.close()
+      }
+    } else if (!directory.moving) yield describe.damage(file, 0, 'it is missing')
   }
   if (directory.plan !== undefined) yield* inJournal(directory.plan, log, describe)
+}
+
+/** Undefined where it is missing: beside a broker retention may have taken it. */
+async function opened(fs: FileSystem, file: string): Promise<DataFile | undefined> {
+  try {
+    return await fs.open(file, 'read')
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
 }
 
 function* inJournal(plan: NonNullable<DataDirectory['plan']>, log: LogReport, describe: Describer) {

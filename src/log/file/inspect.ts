@@ -5,8 +5,8 @@
  *   with a checkpoint     its logs, and what the journal adds to them
  *   without, or broken    segments as their names and footers tell of them; the journal cannot be read
  *
- * It works beside a broker too. What it shows is then of some moment of the last seconds: it is read again where a
- * checkpoint came in between, but a group may be half written, and a segment go.
+ * It works beside a broker too, which goes on while its files are read one after the other. So where a checkpoint came in
+ * between, or what was read does not fit together, all of it is read again, a few times.
  */
 import type { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
@@ -26,7 +26,7 @@ import type { Cut } from './segment-plan.ts'
 
 /** A topic's entry in `Meta`, which has its name. */
 const TOPIC_PREFIX = 'topic/'
-const MAX_TRIES = 5
+const MAX_TRIES = 10
 /** The last moment that a date can be. */
 const MAX_DATE_MS = 8_640_000_000_000_000
 
@@ -135,6 +135,8 @@ export interface RefusalReport {
 export interface DataDirectory {
   readonly fs: FileSystem
   readonly crc32c: Crc32c
+  /** A broker has it open. */
+  readonly moving: boolean
   /** Undefined where there is no telling what the directory holds: then `damage` says why. */
   readonly plan: RecoveryPlan | undefined
   readonly damage: DamagedFile | undefined
@@ -152,8 +154,9 @@ export async function isDataDirectory(fs: FileSystem): Promise<boolean> {
 export async function readDirectory(options: DirectoryOptions): Promise<DataDirectory> {
   for (let tries = 1; ; tries++) {
     const directory = await readOnce(options)
-    if (options.moving !== true || tries === MAX_TRIES) return directory
-    if ((await sequenceNow(options)) === directory.plan?.checkpoint.sequence) return directory
+    if (!directory.moving || tries === MAX_TRIES) return directory
+    const isWhole = directory.report.recovery.outcome !== 'refuse'
+    if (isWhole && (await sequenceNow(options)) === directory.plan?.checkpoint.sequence) return directory
   }
 }
 
@@ -161,11 +164,11 @@ async function sequenceNow({ fs, crc32c }: DirectoryOptions): Promise<number | u
   return (await unlessDamaged(readCheckpoint(fs, crc32c))).found?.sequence
 }
 
-async function readOnce({ fs, crc32c }: DirectoryOptions): Promise<DataDirectory> {
+async function readOnce({ fs, crc32c, moving = false }: DirectoryOptions): Promise<DataDirectory> {
   const { found: plan, damage } = await unlessDamaged(planRecovery(fs, crc32c))
   const report =
     plan === undefined ? await reportOfFiles(fs, crc32c, damage) : await reportOf(fs, crc32c, plan)
-  return { fs, crc32c, plan, damage, report }
+  return { fs, crc32c, moving, plan, damage, report }
 }
 
 async function unlessDamaged<T>(

@@ -138,6 +138,16 @@ describe('batches', () => {
     },
   )
 
+  it('are left out where retention has taken them meanwhile, beside a broker', async () => {
+    const fs = await withBatches(7)
+    const directory = await readDirectory({ fs, crc32c, moving: true })
+    fs.erase(SECOND)
+    const bases: unknown[] = []
+    for await (const batch of listBatches(directory, { topic: 'orders' }))
+      bases.push('base' in batch && batch.base)
+    expect(bases).toEqual([0, 2, 4, 12])
+  })
+
   it('are listed without a checkpoint as far as files go', async () => {
     const fs = await withBatches(5)
     fs.erase('checkpoint')

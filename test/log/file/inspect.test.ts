@@ -182,7 +182,7 @@ describe('the report', () => {
     expect(again.logs[0]?.segments[1]).toMatchObject({ fileBytes: null, footer: null })
     expect(again.recovery).toMatchObject({
       outcome: 'refuse',
-      refusals: [{ file: SECOND, position: 0, salvageable: false }],
+      refusals: [{ file: SECOND, position: 0 }],
     })
   })
 
@@ -274,6 +274,22 @@ describe('the report', () => {
     }) as SimFs
     const seen = proxied(fs, moving)
     expect((await reportOf(seen, { moving: true })).checkpoint?.sequence).toBe(newer.sequence + 4)
+  })
+
+  it('is made again when what was read does not fit together, beside a broker, and only there', async () => {
+    const fs = await withBatches(5)
+    const hiding = (times: number): SimFs => {
+      let left = times
+      return proxied(fs, {
+        list: async (directory: string) => {
+          const names = await fs.list(directory)
+          return directory === 'logs/t-0' && left-- > 0 ? names.slice(2) : names
+        },
+      })
+    }
+    expect((await reportOf(hiding(4), { moving: true })).recovery.outcome).toBe('nothing')
+    expect((await reportOf(hiding(Infinity), { moving: true })).recovery.outcome).toBe('refuse')
+    expect((await reportOf(hiding(1))).recovery.outcome).toBe('refuse')
   })
 })
 
