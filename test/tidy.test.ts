@@ -81,9 +81,9 @@ describe('the rules', () => {
       'coordinator must not import broker.ts',
     ],
     [
-      'testing → core',
-      file('testing/a.ts', "import { b } from '../core/b.ts'"),
-      'testing must not import core',
+      'testing → coordinator',
+      file('testing/a.ts', "import { b } from '../coordinator/b.ts'"),
+      'testing must not import coordinator',
     ],
     [
       'cli → core',

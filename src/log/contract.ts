@@ -148,8 +148,9 @@ export interface PartitionLog {
   durable(last: number): Promise<void>
 
   /**
-   * Resident rows from `from` on, at most `max`, without decoding. Markers, and aborted records where isolation
-   * says so, are skipped: a run ends before them, and its `next` may lie behind them.
+   * Resident rows from `from` on, at most `max`; what is in memory as bytes may be decoded for it, a little at a time.
+   * Markers, and aborted records where isolation says so, are skipped: a run ends before them, and its `next` may
+   * lie behind them.
    */
   peek(from: number, max: number, isolation: Isolation, into: Slice): PeekResult
   /**

@@ -11,10 +11,6 @@ const UNFLUSHED = 'what is not durable cannot be evicted: one turn takes no more
 const MARKS = 'before a hand-out a durable engine stores a mark, which takes a turn'
 const HEAP = 'the disk, too, is in memory here'
 const DEFAULTS = 'more is retained on disk where nothing is said'
-const LAZY =
-  'drop-newest judges rows when they are decoded, which on disk is after it may have more room again'
-const DECODED = 'a batch ends where the next rows must be decoded first'
-const JOURNAL = 'more in one turn than the journal has room for at first'
 const LOST = 'a log that is gone is damage there, which is refused'
 const ENGINE = 'it is about timers and turns of the event loop, of which the engine needs some'
 
@@ -129,31 +125,6 @@ const HEAPS: Reasons = {
 const FILES: Reasons = {
   'coordinator/commits.test.ts': {
     'after a crash > a log that lost what was committed gives its readers every new record': LOST,
-  },
-  'core/batch.test.ts': {
-    'maxWaitMs > waits for a batch to fill, no longer than that': DECODED,
-    'maxWaitMs > does not wait for a batch that is full': DECODED,
-  },
-  'core/lag.test.ts': {
-    'maxLag of a drop-newest reader > by records admits no more than that, in hand and waiting': LAZY,
-    'maxLag of a drop-newest reader > follows retention when that is changed': LAZY,
-  },
-  'core/order.test.ts': {
-    'the window of a reader > stops the partition 16,384 records beyond its oldest unsettled one, until that settles':
-      JOURNAL,
-    'the window of a reader > counts what is held back by its key, so that a stuck key is bounded too':
-      JOURNAL,
-  },
-  'core/overflow.test.ts': {
-    'overflow "drop-newest" > never makes a producer wait; the reader keeps the oldest it admitted, also when the log has lost them':
-      LAZY,
-    'overflow "drop-newest" > admits again for every record that settles': LAZY,
-    'overflow "drop-newest" > hands its records out in batches too, each once': LAZY,
-    'overflow "drop-newest" > hands them out in smaller batches than the log had let go of': LAZY,
-    'overflow "drop-newest" > that nobody reads after its grace is overtaken like any other': LAZY,
-  },
-  'core/room.test.ts': {
-    'lets a publisher in where a drop-newest reader finds out just then what it missed': LAZY,
   },
   'core/topics.test.ts': {
     'createTopic > retains 65,536 records and 256 MiB per partition, of any age, unless told otherwise':

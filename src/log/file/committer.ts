@@ -131,7 +131,7 @@ export class Committer {
   }
 
   /**
-   * Why this much, in so many batches or records of them, would not fit now; `undefined` where it would. Who must wait is
+   * Why this much, in so many more batches, would not fit now; `undefined` where it would. Who must wait is
    * told when to ask again.
    */
   refusal(participant: Participant, sizeBytes: number, batches: number = 1): Unready | undefined {
@@ -153,8 +153,8 @@ export class Committer {
   }
 
   /** Takes it: `participant` has it, and will put it into the next group. */
-  accept(participant: Participant, sizeBytes: number): void {
-    this.#gatheringBytes += sizeBytes + ENTRY_BYTES
+  accept(participant: Participant, sizeBytes: number, batches: number = 1): void {
+    this.#gatheringBytes += sizeBytes + batches * ENTRY_BYTES
     this.touch(participant)
   }
 

@@ -163,8 +163,8 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     if (timestamp > this.#stamped) this.#stamped = timestamp
     this.#evictTo(start)
     const offset = this.marks.end
-    this.#pending.add(value as Uint8Array | null, key, headers, this.#stamped)
     this.#accepted(offset + 1, sizeBytes)
+    this.#pending.add(value as Uint8Array | null, key, headers, this.#stamped)
     return offset
   }
 
@@ -181,13 +181,13 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     const refusal = this.#makeRoom(count, sizeBytes, mode)
     if (refusal !== undefined) return refusal
     const rows = batch.columns as Columns
-    const base = this.marks.end
+    const appended = this.#accepted(this.marks.end + count, sizeBytes)
     for (let row = 0; row < count; row++) {
       this.#stamped = Math.max(this.#stamped, rows.timestampAt(row))
       const value = rows.values[row] as Uint8Array | null
       this.#pending.add(value, rows.keyAt(row), rows.headersAt(row), this.#stamped)
     }
-    return this.#accepted(base + count, sizeBytes)
+    return appended
   }
 
   async append(batch: Batch, signal?: AbortSignal): Promise<Appended> {
@@ -207,6 +207,7 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     const incoming = readIncoming(batch, null, this.#parts.crc32c, this.#stamped)
     if (incoming === 'INVALID') return incoming
     const { count, bytes, maxTimestamp, producer, marker } = incoming
+    this.#pending.seal()
     if (this.#isTooLarge(count, bytes.length)) return 'TOO_LARGE'
     const verdict = this.#verdict(incoming)
     if (verdict !== 'ok') return verdict
@@ -215,13 +216,14 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     const base = this.marks.end
     const next = base + count
     const openSince = producer === null ? -1 : this.#state.openSince(producer.id)
+    const appended = this.#accepted(next, bytes.length)
     this.#pending.addBatch(incoming, openSince)
     if (batch.bytes === null) this.#stamped = Math.max(this.#stamped, maxTimestamp)
     if (producer !== null) {
       if (marker === null) this.#state.appended(producer, base, next - 1, maxTimestamp)
       else this.#state.marker(producer.id, producer.epoch, marker.commit, base, maxTimestamp)
     }
-    return this.#accepted(next, bytes.length)
+    return appended
   }
 
   #verdict({ count, producer, marker }: Incoming): Verdict {
@@ -231,7 +233,11 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   }
 
   #isTooLarge(records: number, bytes: number): boolean {
-    return this.#room.isTooLarge(records, bytes) || this.#committer.isTooLarge(bytes + HEADER_BYTES)
+    const batches = this.#pending.batchesOf(bytes)
+    return (
+      this.#room.isTooLarge(records, bytes) ||
+      this.#committer.isTooLarge(bytes + batches * HEADER_BYTES, batches)
+    )
   }
 
   #makeRoom(records: number, bytes: number, mode: RoomMode): Refusal | undefined {
@@ -244,14 +250,17 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
   }
 
   #unready(sizeBytes: number): Unready | undefined {
-    return this.#committer.refusal(this, sizeBytes + HEADER_BYTES)
+    const batches = this.#pending.batchesOf(sizeBytes)
+    return this.#committer.refusal(this, sizeBytes + batches * HEADER_BYTES, batches)
   }
 
+  /** Before it is pending: what it costs depends on what is. */
   #accepted(end: number, sizeBytes: number): Appended {
     const base = this.marks.end
     this.marks.end = end
     this.#room.appended(sizeBytes)
-    this.#committer.accept(this, sizeBytes + HEADER_BYTES)
+    const batches = this.#pending.batchesOf(sizeBytes)
+    this.#committer.accept(this, sizeBytes + batches * HEADER_BYTES, batches)
     return { base, last: end - 1, duplicate: false }
   }
 

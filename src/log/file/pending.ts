@@ -74,6 +74,11 @@ export class Pending {
     return !this.#open && this.#sealed.length === 0
   }
 
+  /** How many batches records of this size would begin. */
+  batchesOf(sizeBytes: number): number {
+    return Math.floor(sizeBytes / BATCH_BYTES) + (this.#open ? 0 : 1)
+  }
+
   /** One record, whose bytes are copied at once. */
   add(value: Uint8Array | null, key: Key | null, headers: RecordHeaders | null, timestamp: number): void {
     if (!this.#open) {
@@ -86,7 +91,7 @@ export class Pending {
     this.#builder.add(value, key, headers, timestamp)
     if (timestamp > this.#maxTimestamp) this.#maxTimestamp = timestamp
     this.#next++
-    if (this.#builder.sizeBytes >= BATCH_BYTES) this.#seal()
+    if (this.#builder.sizeBytes >= BATCH_BYTES) this.seal()
   }
 
   /**
@@ -94,7 +99,7 @@ export class Pending {
    * offset of its producer's open transaction, or −1.
    */
   addBatch(incoming: Incoming, openSince: number): void {
-    this.#seal()
+    this.seal()
     const base = this.#next
     const bytes = incoming.bytes.slice()
     patchBatch(bytes, 0, base, this.#epoch)
@@ -116,14 +121,15 @@ export class Pending {
 
   /** All of it, in the order of offsets. */
   take(): readonly PendingBatch[] {
-    this.#seal()
+    this.seal()
     const sealed = this.#sealed
     this.#sealed = []
     this.#inBursts = sealed.length > 1
     return sealed
   }
 
-  #seal(): void {
+  /** Ends the batch that records are added to. */
+  seal(): void {
     if (!this.#open) return
     this.#open = false
     this.#sealed.push({

@@ -10,6 +10,9 @@ import type { PartitionState } from '../state.ts'
 import type { Chunk } from './chunk.ts'
 import type { Resident } from './resident.ts'
 
+/** What a look decodes at most, and a batch: within one run to completion. */
+const PEEK_BYTES = 64 * 1024
+
 export class Reading {
   closed = false
   readonly #name: string
@@ -33,7 +36,12 @@ export class Reading {
     const bound = this.#bound(isolation)
     if (from >= bound) return 'end'
     const chunk = this.#resident.find(from)
-    return chunk === undefined ? 'miss' : chunk.peek(from, Math.min(bound, chunk.next), max, isolation, into)
+    if (chunk === undefined) return 'miss'
+    const limit = Math.min(bound, chunk.next)
+    if (chunk.peek(from, limit, max, isolation, into) === 'hit') return 'hit'
+    // What has just been written is read next, as a rule: a turn of the event loop would cost more than its rows.
+    this.#resident.decode(chunk, from, bound, PEEK_BYTES, isolation)
+    return chunk.peek(from, limit, max, isolation, into)
   }
 
   async load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
