@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest'
+import type { Chunk } from '../../../src/log/file/chunk.ts'
+import { ChunkCache } from '../../../src/log/file/chunk-cache.ts'
+import type { PendingBatch } from '../../../src/log/file/pending.ts'
+import { Resident } from '../../../src/log/file/resident.ts'
+import type { Segments } from '../../../src/log/file/segments.ts'
+import { IN_PROCESS } from '../../../src/log/format/layout.ts'
+import { readHeader } from '../../../src/log/format/record-batch.ts'
+import { PartitionState } from '../../../src/log/state.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { SimFs } from '../../support/sim-fs.ts'
+import { Dice } from '../../torture/dice.ts'
+import { batchAt, decoder, joined, markerAt, transactional } from './batches.ts'
+import { openSegments, split } from './segments-kit.ts'
+
+const KiB = 1024
+const EVERYTHING = Number.POSITIVE_INFINITY
+
+function pendingOf(bytes: Uint8Array): PendingBatch {
+  const { baseOffset: base, lastOffsetDelta, maxTimestamp, attributes, control } = readHeader(bytes, 0)
+  const foreign = (attributes & IN_PROCESS) === 0
+  return { bytes, base, next: base + lastOffsetDelta + 1, maxTimestamp, foreign, control, aborts: null }
+}
+
+/** A log without its front: batches go in at the end, and to segments when told to. */
+class Log {
+  readonly cache: ChunkCache
+  readonly state = new PartitionState()
+  readonly resident: Resident
+  readonly segments: Segments
+  readonly batches: Uint8Array[] = []
+  end = 0
+  written = 0
+
+  private constructor(segments: Segments, cacheBytes: number) {
+    this.segments = segments
+    this.cache = new ChunkCache(cacheBytes)
+    this.resident = new Resident(segments, this.cache, decoder, this.state)
+  }
+
+  static async make(cacheBytes: number, turns?: number): Promise<Log> {
+    const clock = new ManualClock()
+    const fs = new SimFs(turns === undefined ? {} : { clock, turns })
+    return new Log(await openSegments(fs, [], { segmentBytes: 8 * KiB }), cacheBytes)
+  }
+
+  append(...batches: readonly Uint8Array[]): void {
+    for (const bytes of batches) {
+      const pending = pendingOf(bytes)
+      this.resident.append(pending)
+      this.batches.push(bytes)
+      this.end = pending.next
+    }
+  }
+
+  async write(until = this.end): Promise<void> {
+    while (this.written < until) {
+      const piece = this.resident.unwritten(this.written, until)
+      await this.segments.append(piece.pieces, piece)
+      this.written = piece.next
+      this.resident.written(piece.next)
+    }
+  }
+
+  /** Whole batches from the one that holds `from`, below `bound`. */
+  expected(from: number, bound: number, maxBytes: number): { batches: string[]; next: number } {
+    const found: Uint8Array[] = []
+    let [sizeBytes, next] = [0, from]
+    for (const bytes of this.batches) {
+      const { base, next: after } = pendingOf(bytes)
+      if (after <= from || base >= bound) continue
+      if (found.length > 0 && sizeBytes + bytes.length > maxBytes) break
+      found.push(bytes)
+      sizeBytes += bytes.length
+      next = after
+    }
+    return { batches: split(joined(found)), next }
+  }
+}
+
+/** Batches of every kind, one after the other. */
+function* mixed(dice: Dice): Generator<Uint8Array, never> {
+  for (let base = 0; ; ) {
+    const way = dice.below(10)
+    const deltas = 1 + dice.below(4)
+    const value = dice.chance(0.05)
+      ? () => 'x'.repeat(40 * KiB)
+      : (offset: number) => `${offset} ${'y'.repeat(dice.below(300))}`
+    let bytes: Uint8Array
+    if (way === 0) bytes = markerAt(base, 5, true)
+    else if (way < 5) bytes = batchAt(base, { deltas, inProcess: true, value })
+    else bytes = batchAt(base, { deltas, value, producer: way === 5 ? transactional(5) : null })
+    yield bytes
+    base = pendingOf(bytes).next
+  }
+}
+
+describe('what is in memory of a log', () => {
+  it('keeps batches of one kind together, with control batches among them, and large ones by themselves', async () => {
+    const log = await Log.make(1024 * KiB)
+    log.append(batchAt(0, { deltas: 2, inProcess: true }), batchAt(2, { deltas: 1, inProcess: true }))
+    log.append(markerAt(3, 5, true), batchAt(4, { deltas: 1 }), markerAt(5, 5, true))
+    log.append(batchAt(6, { deltas: 1, value: () => 'z'.repeat(40 * KiB) }), batchAt(7, { deltas: 1 }))
+    const bases = Array.from({ length: 8 }, (_, offset) => log.resident.find(offset)?.base)
+    expect(bases).toEqual([0, 0, 0, 0, 4, 4, 6, 6])
+    expect(log.resident.find(8)).toBeUndefined()
+    expect(log.cache.pinnedBytes).toBeGreaterThan(40 * KiB)
+  })
+
+  it('begins another chunk when one is full', async () => {
+    const log = await Log.make(4096 * KiB)
+    const batches = Array.from({ length: 40 }, (_, i) =>
+      batchAt(i, { deltas: 1, inProcess: true, value: () => 'x'.repeat(20 * KiB) }),
+    )
+    log.append(...batches)
+    const chunks = new Set(batches.map((_, i) => log.resident.find(i) as Chunk))
+    expect(chunks.size).toBeGreaterThan(2)
+    for (const chunk of chunks) expect(chunk.usedBytes).toBeLessThanOrEqual(256 * KiB)
+  })
+
+  it('unpins all that is written, also where what is unpinned leaves at once', async () => {
+    const log = await Log.make(1)
+    // Three chunks, which become free in one moment.
+    for (let base = 0; base < 3; base++) log.append(batchAt(base, { deltas: 1, inProcess: base % 2 === 0 }))
+    await log.segments.append(log.batches, { base: 0, next: 3 })
+    log.resident.written(3)
+    expect([log.cache.pinnedBytes, [0, 1, 2].filter((offset) => log.resident.find(offset)).length]).toEqual([
+      0, 1,
+    ])
+    log.append(batchAt(3, { deltas: 1 }))
+    expect(log.resident.find(3)?.pinned).toBe(true)
+  })
+
+  it('pins only what is not written yet', async () => {
+    const log = await Log.make(1)
+    log.append(
+      batchAt(0, { deltas: 2 }),
+      batchAt(2, { deltas: 2 }),
+      batchAt(4, { deltas: 2, inProcess: true }),
+    )
+    await log.write(2)
+    expect([log.written, log.resident.find(0)?.pinned, log.resident.find(4)?.pinned]).toEqual([2, true, true])
+    await log.write()
+    expect(log.cache.pinnedBytes).toBe(0)
+  })
+
+  it.each([
+    ['a large cache', 1024 * KiB],
+    ['a small one', 8 * KiB],
+    ['next to none', 1],
+  ])(
+    'answers every read with %s, however many go on at once, while it grows and is trimmed',
+    async (_, cacheBytes) => {
+      for (let seed = 1; seed <= 6; seed++) {
+        const dice = new Dice(seed)
+        const log = await Log.make(cacheBytes, 3)
+        const more = mixed(dice)
+        let start = 0
+        const reads: Promise<void>[] = []
+        let writing = Promise.resolve()
+        for (let i = 0; i < 250; i++) {
+          for (let n = dice.below(4); n > 0; n--) log.append(more.next().value)
+          if (log.end === 0) continue
+          if (dice.chance(0.2)) writing = writing.then(() => log.write())
+          await Promise.all(dice.chance(0.2) ? reads.splice(0) : [])
+          if (dice.chance(0.1)) {
+            start = Math.min(log.written, start + dice.below(10))
+            log.resident.trim(start)
+          }
+          const from = start + dice.below(log.end - start)
+          const bound = dice.chance(0.7) ? log.end : from + 1 + dice.below(log.end - from)
+          const maxBytes = dice.pick([1, 500, 5 * KiB, EVERYTHING])
+          const expected = log.expected(from, bound, maxBytes)
+          const read = async (): Promise<void> => {
+            const { bytes, next } = await log.resident.collect(from, bound, maxBytes)
+            const batches = split(bytes)
+            // It may end early, never late, and never skip anything.
+            expect(batches).toEqual(expected.batches.slice(0, batches.length))
+            expect(batches.length).toBeGreaterThan(0)
+            expect(next).toBeGreaterThan(from)
+            if (batches.length === expected.batches.length)
+              expect(Math.max(next, bound)).toBe(Math.max(expected.next, bound))
+          }
+          if (dice.chance(0.9)) reads.push(read())
+        }
+        await Promise.all([...reads, writing])
+        await log.write()
+        expect(log.cache.pinnedBytes).toBe(0)
+      }
+    },
+  )
+
+  it('asks the disk once for what several want at a time', async () => {
+    const log = await Log.make(1024 * KiB, 1)
+    log.append(batchAt(0, { deltas: 3 }), batchAt(3, { deltas: 3, inProcess: true }))
+    await log.write()
+    const again = new Resident(log.segments, log.cache, decoder, log.state)
+    const [one, two, three] = await Promise.all([again.chunkAt(1), again.chunkAt(1), again.chunkAt(4)])
+    expect(one).toBe(two)
+    expect([one?.base, three?.base, again.find(4)]).toEqual([0, 3, three])
+  })
+
+  it('marks what was aborted, in chunks that are here and in those that come', async () => {
+    const log = await Log.make(1024 * KiB)
+    const { state, resident } = log
+    log.append(batchAt(0, { deltas: 1, producer: transactional(5) }), batchAt(1, { deltas: 1 }))
+    log.append(batchAt(2, { deltas: 1, producer: transactional(5), inProcess: false }), markerAt(3, 5, false))
+    state.appended(transactional(5), 0, 0, 0)
+    state.marker(5, 0, false, 3, 0)
+    const seen = async (each: Resident): Promise<number[]> => {
+      const offsets: number[] = []
+      for (let at = 0; at < 4; ) {
+        const chunk = await each.chunkAt(at)
+        each.decode(chunk, at, 4, EVERYTHING, 'committed')
+        const into = { columns: undefined as unknown, row: 0, count: 0, next: 0 } as Parameters<
+          Chunk['peek']
+        >[4]
+        chunk.peek(at, Math.min(4, chunk.next), EVERYTHING, 'committed', into)
+        for (let row = 0; row < into.count; row++) offsets.push(into.columns.offsetAt(into.row + row))
+        at = into.next
+      }
+      return offsets
+    }
+    expect(await seen(resident)).toEqual([0, 1, 2])
+    resident.hideAborted(5, 0)
+    expect(await seen(resident)).toEqual([1])
+    await log.write()
+    expect(await seen(new Resident(log.segments, log.cache, decoder, state))).toEqual([1])
+  })
+
+  it('knows what has expired as far as it is here', async () => {
+    const log = await Log.make(1024 * KiB)
+    for (const [i, timestamp] of [100, 200, 50, -1].entries())
+      log.append(batchAt(i, { deltas: 1, timestamp }))
+    const { resident } = log
+    expect([100, 101, 201, 1000].map((oldest) => resident.expired(0, oldest))).toEqual([0, 1, 3, 3])
+    expect([resident.expired(2, 51), resident.expired(4, 51)]).toEqual([3, 4])
+  })
+
+  it('gives everything back when the log is gone, and keeps nothing that comes later', async () => {
+    const log = await Log.make(1024 * KiB, 1)
+    log.append(batchAt(0, { deltas: 3 }))
+    await log.write()
+    const late = new Resident(log.segments, log.cache, decoder, log.state)
+    const coming = late.chunkAt(0)
+    late.clear()
+    expect((await coming).base).toBe(0)
+    expect(late.find(0)).toBeUndefined()
+    log.append(batchAt(3, { deltas: 1 }))
+    log.resident.clear()
+    expect([log.cache.bytes, log.cache.pinnedBytes]).toEqual([0, 0])
+  })
+})
