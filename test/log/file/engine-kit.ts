@@ -50,8 +50,9 @@ export class Machine {
     fs: SimFs,
     options: FileEngineOptions = {},
     fault: (operation: string, path: string) => Fault | undefined = () => undefined,
+    clock = new ManualClock(),
   ): Promise<Machine> {
-    const machine = new Machine(new ManualClock(), fs, options)
+    const machine = new Machine(clock, fs, options)
     machine.fail(fault)
     await machine.boot()
     return machine

@@ -1,0 +1,434 @@
+import { describe, expect, it } from 'vitest'
+import { LOG_CLOSED, NO_ROOM, type PartitionLog } from '../../../src/log/contract.ts'
+import { Slice } from '../../../src/model/batch.ts'
+import {
+  accept,
+  batchOf,
+  keeping,
+  markerOf,
+  producerOf,
+  readRows,
+  settled,
+  specOf,
+  T0,
+  valuesFrom,
+  valuesOf,
+  wireBatchOf,
+} from '../../../src/testing/conformance/kit.ts'
+import { filled, KiB, Machine, put, turns, watched } from './engine-kit.ts'
+
+const PLENTY = 10_000_000
+
+/** A log whose records are on the disk, and nowhere else. */
+async function stored(
+  count: number,
+  options: { readonly timed?: boolean; readonly cacheBytes?: number; readonly sizeBytes?: number } = {},
+): Promise<{ machine: Machine; log: PartitionLog }> {
+  const { timed = false, cacheBytes = 1, sizeBytes = 200 } = options
+  const small = { segmentBytes: 4 * KiB, journalBytes: 64 * KiB, cacheBytes }
+  const first = await Machine.open(small)
+  const log = await first.log()
+  for (let i = 0; i < count; i++) {
+    log.tryAppendOne(filled(sizeBytes, i), null, null, T0 + i, 0)
+    await settled(log)
+  }
+  await first.engine.close()
+  const machine = await Machine.on(first.fs.kill(), small)
+  if (!timed) return { machine, log: await machine.log() }
+  // Slow from here on.
+  const slow = await Machine.on(
+    machine.fs.kill({ clock: machine.clock }),
+    small,
+    () => undefined,
+    machine.clock,
+  )
+  return { machine: slow, log: await slow.log() }
+}
+
+describe('reading what is on the disk', () => {
+  it('answers miss, then hit, and the same rows however it is asked', async () => {
+    const { log } = await stored(100, { cacheBytes: 100 * KiB })
+    const into = new Slice()
+    expect(log.peek(10, 5, 'committed', into)).toBe('miss')
+    const loaded = await log.load(10, PLENTY, 'committed')
+    expect([log.peek(10, 5, 'committed', into), into.count, into.columns === loaded.columns]).toEqual([
+      'hit',
+      5,
+      true,
+    ])
+    const rows = (await readRows(log, 0)).rows
+    expect(rows.map(({ value }) => value)).toEqual(valuesFrom(0, 100).map((i) => filled(200, i)))
+    for (const max of [1, 7]) expect((await readRows(log, 30, 'committed', max)).rows).toEqual(rows.slice(30))
+  })
+
+  it('loads what somebody else makes leave at once', async () => {
+    const { machine, log } = await stored(50)
+    // Pages of two kinds, each of which makes the other leave.
+    await accept(log, wireBatchOf([{ value: 'wire' }]))
+    const other = await machine.log('b')
+    await accept(other, wireBatchOf([{ value: 'other' }]))
+    const loads = Array.from({ length: 40 }, (_, i) => log.load(i, 1, 'committed'))
+    for (const [i, slice] of (await Promise.all(loads)).entries()) {
+      expect([slice.count, slice.columns.values[slice.row]]).toEqual([1, filled(200, i)])
+    }
+  })
+
+  it('is CLOSED where the log closes meanwhile', async () => {
+    const { machine, log } = await stored(30, { timed: true })
+    const reads = watched([log.load(0, PLENTY, 'committed'), log.read(0, PLENTY, 'committed')])
+    void log.close()
+    await machine.clock.settle()
+    expect(reads).toEqual(['CLOSED', 'CLOSED'])
+  })
+
+  it('is CLOSED where the log, or the engine, goes meanwhile', async () => {
+    for (const end of ['delete', 'close'] as const) {
+      const { machine, log } = await stored(30, { timed: true })
+      const reads = watched([log.load(0, PLENTY, 'committed'), log.read(20, PLENTY, 'committed')])
+      if (end === 'delete') await machine.engine.deleteLog('a', 0)
+      else await machine.engine.close()
+      await machine.clock.settle()
+      expect([end, ...reads]).toEqual([end, 'CLOSED', 'CLOSED'])
+    }
+  })
+
+  it('is OFFSET_OUT_OF_RANGE where the log is trimmed meanwhile', async () => {
+    const { machine, log } = await stored(60, { timed: true })
+    const reads = watched([
+      log.load(0, PLENTY, 'committed'),
+      log.read(5, PLENTY, 'committed'),
+      log.load(50, 1, 'committed'),
+    ])
+    await log.trim(40)
+    await machine.clock.settle()
+    expect(reads).toEqual(['OFFSET_OUT_OF_RANGE', 'OFFSET_OUT_OF_RANGE', 'resolved'])
+  })
+
+  it('is ABORTED where its signal says so meanwhile', async () => {
+    const { machine, log } = await stored(30, { timed: true })
+    const controller = new AbortController()
+    const reads = watched([
+      log.load(0, PLENTY, 'committed', controller.signal),
+      log.read(0, PLENTY, 'committed', controller.signal),
+    ])
+    controller.abort()
+    await machine.clock.settle()
+    expect(reads).toEqual(['ABORTED', 'ABORTED'])
+  })
+
+  it('tells of damage by file and position, also who reads it again, and goes on beside it', async () => {
+    const { machine, log } = await stored(60)
+    const [path] = machine.fs.files().filter((each) => each.endsWith('.log'))
+    machine.fs.flipBit(path as string, 100)
+    for (let i = 0; i < 2; i++) {
+      await expect(log.load(0, PLENTY, 'committed')).rejects.toMatchObject({
+        code: 'CORRUPT_LOG',
+        message: expect.stringContaining(path as string),
+      })
+    }
+    expect((await readRows(log, 40)).rows.length).toBe(20)
+  })
+})
+
+describe('finding records by time', () => {
+  it('finds them in segments, in memory, and in between', async () => {
+    const { log } = await stored(100)
+    for (let i = 100; i < 120; i++) log.tryAppendOne(filled(200, i), null, null, T0 + i, 0)
+    await settled(log)
+    for (let i = 0; i < 120; i += 7)
+      expect(await log.offsetAt(T0 + i)).toEqual({ offset: i, timestamp: T0 + i })
+    expect(await log.offsetAt(T0 + 120)).toBeUndefined()
+    expect(await log.newest()).toEqual({ offset: 119, timestamp: T0 + 119 })
+  })
+
+  it('finds the newest where it is not the last, by segments as far as they are kept whole', async () => {
+    const { log } = await stored(60)
+    await accept(log, wireBatchOf([{ value: 'late', timestamp: T0 + 9000 }]))
+    await accept(log, wireBatchOf([{ value: 'early', timestamp: T0 + 1 }]))
+    expect(await log.newest()).toEqual({ offset: 60, timestamp: T0 + 9000 })
+    await log.trim(61)
+    expect(await log.newest()).toEqual({ offset: 61, timestamp: T0 + 1 })
+    await log.trim(62)
+    expect(await log.newest()).toBeUndefined()
+  })
+
+  it('goes on from the new start where the log is trimmed while it looks', async () => {
+    const { machine, log } = await stored(100, { timed: true })
+    const looks = [log.offsetAt(T0), log.offsetAt(T0 + 30), log.newest(), log.offsetAt(T0 + 95)]
+    await log.trim(90)
+    await machine.clock.settle()
+    expect(await Promise.all(looks)).toEqual([
+      { offset: 90, timestamp: T0 + 90 },
+      { offset: 90, timestamp: T0 + 90 },
+      { offset: 99, timestamp: T0 + 99 },
+      { offset: 95, timestamp: T0 + 95 },
+    ])
+  })
+
+  it('tells of what keeps it from looking', async () => {
+    const { machine, log } = await stored(60)
+    machine.fail((operation, path) =>
+      operation === 'read' && path.endsWith('.log') ? { fail: 'EIO' } : undefined,
+    )
+    await expect(log.offsetAt(T0)).rejects.toMatchObject({ code: 'STORAGE_ERROR' })
+  })
+})
+
+describe('age', () => {
+  it('goes by segments where records are on the disk only, and by batches where they are in memory', async () => {
+    const { log } = await stored(100)
+    log.configure(keeping({ ageMs: 100 }))
+    log.expire(T0 + 130)
+    const { start } = log.marks
+    expect(start).toBeGreaterThan(0)
+    expect(start).toBeLessThanOrEqual(30)
+    await readRows(log, start)
+    log.expire(T0 + 150)
+    expect(log.marks.start).toBeGreaterThan(start)
+    expect(log.marks.start).toBeLessThanOrEqual(50)
+    log.expire(T0 + 1000)
+    expect([log.marks.start, log.sizeBytes]).toEqual([100, 0])
+  })
+
+  it('keeps what has no timestamp', async () => {
+    const machine = await Machine.open({ segmentBytes: 4 * KiB })
+    const log = await machine.log()
+    for (let i = 0; i < 30; i++) await accept(log, wireBatchOf([{ value: filled(300, i), timestamp: -1 }]))
+    await machine.engine.close()
+    const next = await Machine.on(machine.fs.kill(), machine.options)
+    const again = await next.log('a', { ageMs: 1 })
+    again.expire(T0 + 1e9)
+    expect(again.marks.start).toBe(0)
+  })
+
+  it('moves the start on the disk too', async () => {
+    const { machine, log } = await stored(100)
+    log.configure(keeping({ ageMs: 100 }))
+    log.expire(T0 + 130)
+    const { start } = log.marks
+    await log.flush()
+    const next = await Machine.on(machine.fs.crash({ seed: 1 }), machine.options)
+    expect((await next.log()).marks.start).toBe(start)
+  })
+})
+
+describe('giving disk space back', () => {
+  it('removes whole segments below the start, once that is on the disk', async () => {
+    const { machine, log } = await stored(100)
+    const before = machine.fs.files().length
+    await log.trim(90)
+    await machine.clock.settle()
+    expect(machine.fs.files().length).toBeLessThan(before / 2)
+    expect((await readRows(log, 90)).rows.length).toBe(10)
+  })
+
+  it('waits for that where accepted means written: a start that comes back must find its records', async () => {
+    const first = await Machine.open({ segmentBytes: 4 * KiB, durability: 'os', flushMs: 60_000 })
+    const log = await first.log()
+    for (let i = 0; i < 60; i++) put(log, filled(200, i))
+    await log.flush()
+    await first.engine.close()
+    for (let seed = 0; seed < 10; seed++) {
+      const machine = await Machine.on(first.fs.kill(), {
+        segmentBytes: 4 * KiB,
+        durability: 'os',
+        flushMs: 60_000,
+      })
+      const again = await machine.log()
+      await again.trim(50)
+      await machine.clock.settle()
+      const next = await Machine.on(machine.fs.crash({ seed }))
+      const { start } = (await next.log()).marks
+      expect([0, 50]).toContain(start)
+      expect((await readRows(await next.log(), start)).rows.length).toBe(60 - start)
+    }
+  })
+})
+
+describe('opening and closing logs', () => {
+  it('opens a closed log again with all that it has, for those who open it', async () => {
+    const machine = await Machine.open({}, { timed: true })
+    const log = await machine.log()
+    let told = 0
+    log.onAdvance(() => told++)
+    const offset = put(log, 'before')
+    const durable = log.durable(offset)
+    void log.close()
+    expect(put(log, 'closed')).toBe(LOG_CLOSED)
+    const again = await machine.log('a', { records: 1 })
+    await durable
+    expect([await valuesOf(again, 0), told]).toEqual([['before'], 0])
+    expect(put(again, 'after')).toBe(1)
+    await settled(again)
+    expect([again.marks.start, await valuesOf(again, 1)]).toEqual([1, ['after']])
+  })
+
+  it('opens it once for several who ask at a time', async () => {
+    const machine = await Machine.open({}, { timed: true })
+    const spec = specOf(undefined, 'a')
+    const [one, two] = await Promise.all([machine.engine.openLog(spec), machine.engine.openLog(spec)])
+    expect(one).toBe(two)
+  })
+
+  it('keeps a log that is opened while the engine closes', async () => {
+    const { machine } = await stored(20)
+    // Nobody opened this one before.
+    const next = await Machine.on(machine.fs.kill(), machine.options)
+    const opening = watched([next.log()])
+    await next.engine.close()
+    expect(opening).toEqual(['CLOSED'])
+    const last = await Machine.on(next.fs.kill(), machine.options)
+    expect((await last.log()).marks.end).toBe(20)
+  })
+
+  it('keeps a log that is opened while a checkpoint is taken', async () => {
+    const { machine: first } = await stored(20)
+    const machine = await Machine.on(
+      first.fs.kill({ clock: first.clock, turns: 2 }),
+      first.options,
+      () => undefined,
+      first.clock,
+    )
+    const busy = await machine.log('busy')
+    const opened: PartitionLog[] = []
+    for (let i = 0; i < 400; i++) {
+      if (put(busy, filled(500, i)) === NO_ROOM) await machine.clock.settle()
+      if (i % 3 === 0) await turns(1)
+      if (i === 200) opened.push(await machine.log())
+      if (i > 200 && i % 50 === 0) put(opened[0] as PartitionLog, i)
+    }
+    await machine.clock.settle()
+    const log = opened[0] as PartitionLog
+    const next = await Machine.on(machine.fs.crash({ seed: 9 }), machine.options)
+    expect((await next.log()).marks.end).toBe(log.marks.end)
+    expect((await next.log('busy')).marks.end).toBe(busy.marks.end)
+  })
+})
+
+describe('deleting logs', () => {
+  it('keeps the files until the deletion is on the disk, and brings all of the log back if it never is', async () => {
+    const { machine, log } = await stored(40)
+    machine.fail((operation, path) =>
+      operation === 'sync' && path.startsWith('journal') ? { halt: 'before' } : undefined,
+    )
+    const deleted = watched([machine.engine.deleteLog('a', 0)])
+    await machine.clock.settle()
+    expect([deleted, put(log, 1)]).toEqual([['waiting'], LOG_CLOSED])
+    const next = await Machine.on(machine.fs.crash({ seed: 1, share: 0 }), machine.options)
+    expect((await readRows(await next.log(), 0)).rows.length).toBe(40)
+  })
+
+  it('deletes together with what is put in the same moment, also where a checkpoint is under way', async () => {
+    const { machine } = await stored(1)
+    for (let seed = 0; seed < 30; seed++) {
+      const one = await Machine.on(
+        machine.fs.kill({ clock: machine.clock, turns: 4, seed }),
+        machine.options,
+        () => undefined,
+        machine.clock,
+      )
+      const [doomed, busy] = [await one.log('doomed'), await one.log('busy')]
+      put(doomed, filled(500))
+      await one.engine.meta.put([['doomed', true]])
+      // As much as it takes to have a checkpoint under way.
+      for (let i = 0; i < 75; i++) {
+        put(busy, filled(500, i))
+        await turns(1)
+      }
+      await turns(seed)
+      void one.engine.meta.put([['doomed', null]]).catch(() => undefined)
+      void one.engine.deleteLog('doomed', 0).catch(() => undefined)
+      await turns(seed % 7)
+      const next = await Machine.on(one.fs.crash({ seed }), machine.options)
+      const isThere = next.engine.meta.get('doomed') === true
+      expect((await next.log('doomed')).marks.end).toBe(isThere ? 1 : 0)
+    }
+  })
+
+  it('does not keep a checkpoint from being written, which it does not need any more', async () => {
+    for (let seed = 0; seed < 20; seed++) {
+      const machine = await Machine.open(
+        { journalBytes: 64 * KiB, segmentBytes: 8 * KiB },
+        { timed: true, turns: 5, seed },
+      )
+      const logs = await Promise.all(['a', 'b', 'c', 'd'].map((name) => machine.log(name)))
+      for (let i = 0; i < 300; i++) {
+        const log = logs[i % logs.length] as PartitionLog
+        if (put(log, filled(400, i)) === NO_ROOM) await machine.clock.settle()
+        if (i % 20 === 19 && logs.length > 1) {
+          const gone = logs.pop() as PartitionLog
+          await Promise.all([machine.engine.deleteLog(gone.topicId, 0), turns(seed)])
+          logs.unshift(await machine.log(`${gone.topicId}+`))
+        }
+        if (i % 4 === 0) await turns(1)
+      }
+      await machine.clock.settle()
+      expect(machine.reports).toEqual([])
+      await machine.engine.close()
+      expect(machine.reports).toEqual([])
+    }
+  })
+
+  it('tells of files that cannot be removed, and tries again when it is opened, or the log is', async () => {
+    const { machine } = await stored(20)
+    machine.fail((operation, path) =>
+      operation === 'remove' && path.startsWith('logs') ? { fail: 'EACCES' } : undefined,
+    )
+    await machine.engine.deleteLog('a', 0)
+    expect(machine.reports.at(-1)?.what).toContain('removing the files of a deleted log')
+    await expect(machine.log()).rejects.toMatchObject({ code: 'STORAGE_ERROR' })
+    machine.mend()
+    const successor = await machine.log()
+    expect(successor.marks.end).toBe(0)
+    put(successor, 'new')
+    await settled(successor)
+    const next = await Machine.on(machine.fs.crash({ seed: 3 }), machine.options)
+    expect(await valuesOf(await next.log(), 0)).toEqual(['new'])
+  })
+
+  it('removes when it is opened what was left', async () => {
+    const { machine } = await stored(20)
+    machine.fail((operation, path) =>
+      operation === 'remove' && path.startsWith('logs') ? { fail: 'EACCES' } : undefined,
+    )
+    await machine.engine.deleteLog('a', 0)
+    await machine.engine.close()
+    const next = await Machine.on(machine.fs.kill(), machine.options)
+    expect(next.fs.files().filter((path) => path.startsWith('logs'))).toEqual([])
+  })
+
+  it('answers a second deletion when the first is done, and one of a stranger at once', async () => {
+    const { machine } = await stored(5)
+    await machine.engine.deleteLog('nobody', 0)
+    await Promise.all([machine.engine.deleteLog('a', 0), machine.engine.deleteLog('a', 0)])
+    expect(machine.fs.files().filter((path) => path.startsWith('logs'))).toEqual([])
+  })
+
+  it('keeps nothing in memory of a log that is gone', async () => {
+    const machine = await Machine.open({ journalBytes: 256 * KiB, cacheBytes: 64 * KiB })
+    // What is pinned for ever would keep the journal from being written behind, and fill it up.
+    for (let i = 0; i < 40; i++) {
+      const log = await machine.log(`t${i}`)
+      put(log, filled(20 * KiB, i))
+      if (i % 2 === 0) await settled(log)
+      await machine.engine.deleteLog(`t${i}`, 0)
+    }
+    const log = await machine.log('last')
+    expect(await valuesOf(log, 0)).toEqual([])
+    expect(put(log, 1)).toBe(0)
+    await settled(log)
+  })
+})
+
+describe('a wire batch', () => {
+  it('ends a transaction of columns that came before it, also in memory that was read already', async () => {
+    const machine = await Machine.open()
+    const log = await machine.log()
+    const producer = producerOf(7, 0, { transactional: true })
+    await accept(log, batchOf([{ value: 'bad', key: 'k' }], producer))
+    await accept(log, batchOf([{ value: 'good' }]))
+    expect(await valuesOf(log, 0, 'uncommitted')).toEqual(['bad', 'good'])
+    await accept(log, markerOf(producer, false))
+    expect(await valuesOf(log, 0)).toEqual(['good'])
+  })
+})
