@@ -227,13 +227,14 @@ export class Segments {
    * @throws OdradekError STORAGE_FULL, STORAGE_ERROR: then nothing is known of what was appended since the sync before.
    */
   async sync(): Promise<void> {
-    const dirty = this.#list.filter((segment) => segment.dirty)
+    // A checkpoint that is on its way may tell of what was replaced since.
+    const dirty = [...this.#replaced, ...this.#list].filter((segment) => segment.dirty)
     for (const segment of dirty) {
       try {
         await segment.sync()
       } catch (error) {
         // One that was removed meanwhile needs no sync.
-        if (this.#list.includes(segment)) throw error
+        if (this.#list.includes(segment) || this.#replaced.has(segment)) throw error
       }
     }
     for (const directory of [...this.#unsafe]) {

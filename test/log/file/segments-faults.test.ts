@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { StoredSegment } from '../../../src/log/file/checkpoint.ts'
 import type { FileSystem } from '../../../src/log/file/fs.ts'
+import type { Segment } from '../../../src/log/file/segment.ts'
 import { describeSegments, type Finding } from '../../../src/log/file/segment-check.ts'
 import type { Segments } from '../../../src/log/file/segments.ts'
 import { OdradekError } from '../../../src/model/errors.ts'
@@ -298,6 +299,19 @@ describe('power loss', () => {
       expect(await readAll(next, 0)).toEqual([hex(list[0] as Uint8Array)])
     },
   )
+
+  it('leaves what was replaced before it was ever synced, for a checkpoint that still tells of it', async () => {
+    const fs = new SimFs()
+    const segments = await openSegments(fs, [], options)
+    await append(segments, ...list.slice(0, 7))
+    const stored = segments.stored()
+    const [first, second] = segments.sealedBelow(12) as [Segment, Segment]
+    expect(second.next).toBe(12)
+    segments.replace([first, second], await segments.begin(0, 1))
+    await segments.sync()
+    const next = await openSegments(fs.crash({ seed: 1, share: 0 }), stored, options)
+    expect(await readAll(next, 0)).toEqual(list.slice(0, 7).map(hex))
+  })
 
   it('at any operation leaves what was synced before', async () => {
     const fs = new SimFs()
