@@ -6,6 +6,7 @@ import { History, type HistoryEvent } from '../../../src/testing/history.ts'
 import type { AnomalyKind } from '../../../src/testing/history-anomalies.ts'
 import { checkHistory } from '../../../src/testing/history-checks.ts'
 import { EXACT_GROUP, isBad, resultOf } from './crew.ts'
+import { faultsOfLatest } from './latest.ts'
 import type { Fact, Noted, Run } from './ledger.ts'
 import { placeName } from './left.ts'
 
@@ -43,9 +44,12 @@ export function judge({ events, facts }: Account): Verdict {
   const corrupt = facts.flatMap(({ fact }) => (fact.fact === 'corrupt' ? [`corrupt: ${fact.text}`] : []))
   const count = (kinds: ReadonlySet<AnomalyKind>): number =>
     anomalies.filter(({ kind }) => kinds.has(kind)).length
+  const latest = faultsOfLatest(facts)
   return {
-    acked: events.filter((event) => event.type === 'send-ok' && !isImported(events, event)).length,
-    lost: count(LOST),
+    acked:
+      events.filter((event) => event.type === 'send-ok' && !isImported(events, event)).length +
+      facts.filter(({ fact }) => fact.fact === 'kept').length,
+    lost: count(LOST) + latest.filter((fault) => fault.startsWith('lost')).length,
     duplicated: count(new Set(['duplicate'])),
     corrupt: count(CORRUPT) + corrupt.length,
     faults: [
@@ -55,6 +59,7 @@ export function judge({ events, facts }: Account): Verdict {
         ({ kind, message, topic, partition, group }) =>
           `${kind}: ${message} (${topic}/${partition}, ${group})`,
       ),
+      ...latest,
       ...halfTransactions(events, facts),
       ...storedAndAgain(events, facts),
     ],

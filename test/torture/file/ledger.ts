@@ -39,6 +39,21 @@ export type Fact =
     }
   /** What becomes of a topic that comes and goes. */
   | { readonly fact: 'topic'; readonly topic: string; readonly state: TopicState }
+  /** A record of the compacted topic is in. */
+  | {
+      readonly fact: 'kept'
+      readonly token: string
+      readonly key: string
+      readonly partition: number
+      readonly offset: number
+      readonly isTombstone: boolean
+    }
+  /** What was found in a partition of the compacted topic. */
+  | {
+      readonly fact: 'compacted'
+      readonly partition: number
+      readonly records: readonly (readonly [offset: number, key: string, token: string])[]
+    }
   /** A publish was rejected. */
   | { readonly fact: 'refused'; readonly code: string }
   /** A record was read that nobody published like that. */

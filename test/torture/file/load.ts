@@ -5,12 +5,14 @@
  *
  *   plain   3 partitions, keys                    unique   publish ids, repeated by later lives too
  *   jobs    work for transactions ─► done         window   small retention, nobody holds it
+ *   latest  compacted (latest.ts)
  *   passing-<life>-<n>   created, filled, deleted
  */
 import type { Broker } from '../../../src/broker.ts'
 import { OdradekError } from '../../../src/model/errors.ts'
 import type { Position, PublishOptions, TopicOptions } from '../../../src/model/options.ts'
 import type { Dice } from '../dice.ts'
+import { entryOf, keep, LATEST_OPTIONS, LATEST_TOPIC, latestOf } from './latest.ts'
 import type { Ledger } from './ledger.ts'
 import { ID_TOPIC, type Left } from './left.ts'
 import { PASSING, PASSING_RECORDS } from './look.ts'
@@ -22,6 +24,7 @@ const TOPICS: { readonly [name: string]: TopicOptions } = {
   jobs: { partitions: 2 },
   done: {},
   window: { retention: { records: 50 } },
+  [LATEST_TOPIC]: LATEST_OPTIONS,
 }
 
 /** After these nothing of a publish is in the log; after others, nobody knows. */
@@ -99,7 +102,8 @@ export class Load {
     else if (x < 0.62) await this.#publish(process, 'jobs', this.#token())
     else if (x < 0.74) await this.#publishWithId(process)
     else if (x < 0.84) await this.#together(process)
-    else if (x < 0.94) await this.#publish(process, 'window', this.#token())
+    else if (x < 0.9) await this.#publish(process, 'window', this.#token())
+    else if (x < 0.97) await this.#publishLatest()
     else await this.#pass()
   }
 
@@ -141,6 +145,21 @@ export class Load {
       failed(this.#at, [], error)
       for (const send of sends) ledger.history.unknown(send)
     }
+  }
+
+  async #publishLatest(): Promise<void> {
+    const { broker, ledger, dice } = this.#at
+    const records = Array.from({ length: 1 + dice.below(10) }, () => latestOf(this.#token()))
+    await Promise.all(
+      records.map(async (record) => {
+        const { value, ...options } = entryOf(record)
+        try {
+          keep(ledger, record, await broker.publish(LATEST_TOPIC, value, options))
+        } catch (error) {
+          failed(this.#at, [], error)
+        }
+      }),
+    )
   }
 
   // ── publish ids ───────────────────────────────────────────────────────────────────────────────

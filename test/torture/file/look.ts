@@ -4,6 +4,7 @@
  */
 import type { Broker } from '../../../src/broker.ts'
 import type { LogRecord } from '../../../src/model/record.ts'
+import { LATEST_TOPIC, lookAtLatest } from './latest.ts'
 import type { Ledger, TopicState } from './ledger.ts'
 import { placeName } from './left.ts'
 import { corruptionOf, tokenOf } from './values.ts'
@@ -23,8 +24,10 @@ export interface Lookout {
 
 export async function look({ broker, ledger, topics = new Map() }: Lookout): Promise<void> {
   for (const name of broker.listTopics().sort()) {
-    if (!name.startsWith(LETTERS) && !name.startsWith(PASSING)) await readTopic(broker, ledger, name)
+    const isSpecial = name.startsWith(LETTERS) || name.startsWith(PASSING) || name === LATEST_TOPIC
+    if (!isSpecial) await readTopic(broker, ledger, name)
   }
+  await lookAtLatest(broker, ledger)
   for (const [name, state] of topics) await lookFor(broker, ledger, name, state)
 }
 

@@ -12,6 +12,7 @@ import type { Position } from '../../../src/model/options.ts'
 import type { HistoryEvent, SendEvent } from '../../../src/testing/history.ts'
 import { GROUP_PLACES, NACKS } from './crew.ts'
 import { IMPORTED } from './judge.ts'
+import { LATEST_TOPIC } from './latest.ts'
 import type { Entry, Fact, Ledger } from './ledger.ts'
 import { ID_TOPIC, type Left, placeName } from './left.ts'
 import { PASSING } from './look.ts'
@@ -145,7 +146,7 @@ async function stockOf(broker: Broker): Promise<Stock> {
   const records = new Map<string, Map<string, Found>>()
   const starts = new Map<string, number>()
   for (const topic of broker.listTopics()) {
-    if (topic.startsWith(PASSING) || topic.startsWith('dlq.')) continue
+    if (topic.startsWith(PASSING) || topic.startsWith('dlq.') || topic === LATEST_TOPIC) continue
     const found = new Map<string, Found>()
     records.set(topic, found)
     for (const { partition, start } of broker.describe(topic).partitions) {

@@ -38,12 +38,13 @@ export function tokenOf(value: unknown): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** What is wrong with a record, by what its token says of it; undefined: nothing. */
-export function corruptionOf(record: LogRecord): string | undefined {
+/** What is wrong with a record, by what its token says of it, and its topic of its key; undefined: nothing. */
+export function corruptionOf(record: LogRecord, keyOf?: (token: string) => string): string | undefined {
   const token = tokenOf(record.value)
   const where = `${record.topic}/${record.partition}/${record.offset}`
   if (token === undefined) return `${where} has no token: ${String(record.value).slice(0, 80)}`
-  const { value, key, headers } = contentOf(token)
+  const { value, headers, ...content } = contentOf(token)
+  const key = keyOf === undefined ? content.key : keyOf(token)
   if (!isDeepStrictEqual(plain(record.value), plain(value))) return `${where} has another value than ${token}`
   if (record.key !== key) return `${where} has key ${String(record.key)}, not that of ${token}`
   for (const [name, text] of Object.entries(headers)) {
