@@ -76,6 +76,8 @@ export class Committer {
   readonly #refused = new Set<Participant>()
   #changes: MetaChange[] = []
   #deletes: LogId[] = []
+  /** Of the group before, for the next one. */
+  #groupBuffer: Uint8Array | undefined
   /** Reserved for what is gathering. */
   #gatheringBytes = 0
   /** Reserved for what is on its way. */
@@ -291,6 +293,7 @@ export class Committer {
     const capture = last ? this.#checkpointer.capture(sequence) : null
     await this.#fits(group.sizeBytes)
     await this.#journal.append(group.finish(sequence, this.#synced, this.#crc32c))
+    this.#groupBuffer = group.buffer
     this.#written = sequence
     if (this.#options.durability === 'fsync') await this.#sync(sequence)
     else this.#armFlush()
@@ -306,7 +309,7 @@ export class Committer {
 
   #form(participants: readonly Participant[]): GroupBuilder {
     this.#dirty.clear()
-    const group = new GroupBuilder()
+    const group = new GroupBuilder(this.#groupBuffer)
     for (const participant of participants) participant.form(group)
     if (this.#changes.length > 0) group.meta(this.#changes)
     for (const log of this.#deletes) group.delete(log)

@@ -81,7 +81,7 @@ export function seeded(crc32c: Crc32c, seed: number): Crc32c {
 
 /**
  * Makes one group. Headers, and payloads that are small, go into buffers of its own; larger batches stay where they
- * are and must not change until the group is written.
+ * are and must not change until the group is written. The last buffer, which is the largest, may serve the next group.
  *
  *   buffers   │ header │ entry, batch │ entry, batch │ entry │        │ entry │ meta │
  *   pieces    └──────────────────────────────────────────────┘ batch └──────────────┘
@@ -90,11 +90,21 @@ export class GroupBuilder {
   readonly #pieces: Uint8Array[] = []
   /** Those of the pieces that are one whole batch. */
   readonly #batches = new Set<Uint8Array>()
-  #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
+  #buffer: Uint8Array
   /** Bytes of the buffer from here to `#at` are in no piece yet. */
   #from = 0
   #at = GROUP_HEADER_BYTES
   #sizeBytes = GROUP_HEADER_BYTES
+
+  /** `buffer`: of a group that is written. */
+  constructor(buffer: Uint8Array = new Uint8Array(FIRST_BUFFER_BYTES)) {
+    this.#buffer = buffer
+  }
+
+  /** For the next group, once this one is written. */
+  get buffer(): Uint8Array {
+    return this.#buffer
+  }
 
   /** Of the whole group. */
   get sizeBytes(): number {

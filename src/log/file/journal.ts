@@ -36,6 +36,8 @@ export const MAX_FILE_BYTES: number = 1024 * MiB
 const DEFAULT_FILE_BYTES = 32 * MiB
 /** Allocated first, and synced at a time: a group that is synced meanwhile waits for no more than this. */
 const STEP_BYTES = MiB
+/** What follows the newest group. */
+const FENCE = new Uint8Array(GROUP_HEADER_BYTES)
 
 export interface JournalOptions {
   /** Size that a file grows to. */
@@ -124,7 +126,7 @@ export class Journal {
     assert(!this.#appending, 'groups are appended one at a time')
     assert(leftBytes >= 0, `a group of ${sizeBytes} bytes in ${this.roomBytes} bytes of room`)
     assert(header !== undefined && sequenceOf(header) === this.#next, `group ${this.#next} is the next one`)
-    const fence = new Uint8Array(Math.min(leftBytes, GROUP_HEADER_BYTES))
+    const fence = leftBytes < FENCE.length ? FENCE.subarray(0, leftBytes) : FENCE
     this.#appending = true
     try {
       await this.#current.file.writeAll(leftBytes === 0 ? pieces : [...pieces, fence], this.#usedBytes)

@@ -23,8 +23,8 @@ import { varintSize, varlongSize, writeVarint, writeVarlong } from './varint.ts'
 export const MIN_RECORD_BYTES = 7
 /** Copying by hand is faster up to here. */
 const SHORT_COPY = 16
-/** Buffers of finished batches, for the next ones: so many, none larger than this. */
-const MAX_SPARES = 4
+/** Buffers of finished batches, for the next ones: so much of all together, and none larger than a part of that. */
+const MAX_SPARES_BYTES = 4 * 1024 * 1024
 const MAX_SPARE_BYTES = 1024 * 1024
 const FIRST_BYTES = 4096
 /** What is given away of a buffer that is used by this share is the buffer itself, and no copy. */
@@ -32,6 +32,7 @@ const FULL = 0.75
 
 /** Taken by one writer at a time: a codec is the user's code, which may come to encode another batch, or throw. */
 const spares: Uint8Array[] = []
+let sparesBytes = 0
 const NO_BYTES = new Uint8Array(0)
 
 /** Gives room for what a batch is copied to, all of it the batch's own. */
@@ -107,7 +108,11 @@ export class RecordWriter {
 
   /** Gives the buffer to whoever opens next. */
   close(): void {
-    if (this.#out.length <= MAX_SPARE_BYTES && spares.length < MAX_SPARES) spares.push(this.#out)
+    const { length } = this.#out
+    if (length <= MAX_SPARE_BYTES && sparesBytes + length <= MAX_SPARES_BYTES) {
+      spares.push(this.#out)
+      sparesBytes += length
+    }
     this.#out = NO_BYTES
   }
 
@@ -134,10 +139,11 @@ export class RecordWriter {
 
 /** A spare buffer that is large enough, or a new one. */
 function bufferOf(roomBytes: number): Uint8Array {
-  const spare = spares.pop()
-  if (spare !== undefined && spare.length >= roomBytes) return spare
-  if (spare !== undefined) spares.push(spare)
-  return new Uint8Array(roomBytes)
+  const spare = spares.at(-1)
+  if (spare === undefined || spare.length < roomBytes) return new Uint8Array(roomBytes)
+  spares.pop()
+  sparesBytes -= spare.length
+  return spare
 }
 
 type Entries = readonly (readonly [string, HeaderValue])[]

@@ -128,6 +128,21 @@ describe('a group', () => {
     )
   })
 
+  it('is the same in the buffer of a group before, which was larger', () => {
+    const fill = (builder: GroupBuilder, batches: number): GroupBuilder => {
+      for (let i = 0; i < batches; i++) builder.batch(LOG, new Uint8Array(170).fill(i))
+      builder.meta([['key', 'value']])
+      return builder
+    }
+    const before = fill(new GroupBuilder(), 4000)
+    before.finish(1, 0, crc32c)
+    const again = fill(new GroupBuilder(before.buffer), 3)
+    expect(hexOf(joined(again.finish(2, 1, crc32c)))).toBe(
+      hexOf(joined(fill(new GroupBuilder(), 3).finish(2, 1, crc32c))),
+    )
+    expect(again.buffer).toBe(before.buffer)
+  })
+
   it('refuses a topic id that its length cannot say', () => {
     const builder = new GroupBuilder()
     const topicId = 'ü'.repeat(128)
