@@ -16,7 +16,7 @@ import { OdradekError } from '../../model/errors.ts'
 import { MiB } from '../../model/limits.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { StateSnapshot } from '../state.ts'
-import { DamagedFile } from './damage.ts'
+import { type Damage, DamagedFile } from './damage.ts'
 import { type DataFile, type FileSystem, isMissing } from './fs.ts'
 import type { LogId } from './group.ts'
 
@@ -205,6 +205,11 @@ function isCheckpoint(content: unknown): content is Checkpoint {
 }
 
 function broken(position: number, why: string, cause?: unknown): OdradekError {
-  const message = `${CHECKPOINT_FILE}, position ${position}: ${why}`
-  return new DamagedFile(CHECKPOINT_FILE, { position, what: why }, message, { cause })
+  return damagedCheckpoint({ position, what: why }, `${CHECKPOINT_FILE}, position ${position}: ${why}`, cause)
+}
+
+/** Without it nothing says what of the directory counts: it is the one file that `salvage` cannot do without. */
+export function damagedCheckpoint(damage: Damage, message: string, cause?: unknown): DamagedFile {
+  const advice = 'restore it from a copy of the directory; `salvage` needs it too'
+  return new DamagedFile(CHECKPOINT_FILE, damage, `${message}; ${advice}`, { cause })
 }

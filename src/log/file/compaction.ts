@@ -208,8 +208,7 @@ class Pass {
       } while (output.sizeBytes + (sources[count]?.sizeBytes ?? Infinity) <= this.#options.segmentBytes)
       if (count === 1 && !changed) return 1
       const group = sources.slice(0, count) as unknown as readonly [Segment, ...Segment[]]
-      await output.write(0)
-      await segments.finish(output.segment, group.at(-1)?.next)
+      await output.finish((group.at(-1) as Segment).next)
       const gone = this.#gone
       this.#gone = new Set()
       placed = await this.#log.replace({ sources: group, by: output.segment, gone })

@@ -15,7 +15,8 @@ export class DamagedFile extends OdradekError implements Damage {
   constructor(
     file: string,
     { position, what }: Damage,
-    message: string = `${file} is damaged at byte ${position}: ${what}; restore it from a copy`,
+    message: string = `${file} is damaged at byte ${position}: ${what}; restore it from a copy, or open with ` +
+      '`salvage: true` to go on without what is damaged',
     options?: { cause?: unknown },
   ) {
     super('CORRUPT_LOG', message, options)

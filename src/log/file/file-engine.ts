@@ -185,6 +185,9 @@ class FileEngine implements Engine, Checkpointer {
     const firstSequence = recovered.sequence + 1
     const meta = [...recovered.meta]
     await this.#checkpoint(recovered.sequence, this.#unopened(), { meta, deleting: recovered.deleting })
+    for (const { segments } of recovered.logs.values()) {
+      await this.#removeReplaced(segments, segments.replaced)
+    }
     const journal = await Journal.create(this.#fs, {
       fileBytes: this.#options.journalBytes,
       firstSequence,

@@ -6,7 +6,13 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
-import { CHECKPOINT_FILE, type Checkpoint, readCheckpoint, type StoredLog } from './checkpoint.ts'
+import {
+  CHECKPOINT_FILE,
+  type Checkpoint,
+  damagedCheckpoint,
+  readCheckpoint,
+  type StoredLog,
+} from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import { type Entry, type LogId, seeded } from './group.ts'
@@ -48,6 +54,8 @@ export interface Aside {
 
 export interface KeptLog {
   readonly stored: StoredLog
+  /** Where it begins by what the journal says. */
+  readonly neededFrom: number
   /** Undefined where that is why opening is refused. */
   readonly segments: SegmentPlan | undefined
 }
@@ -81,13 +89,14 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
     const key = keyOf(stored)
     if (deletions.has(key)) continue
     logs.delete(key)
+    const neededFrom = starts.get(key) ?? stored.start
     try {
-      const options = { fs, log: stored, start: stored.start, neededFrom: starts.get(key) ?? stored.start }
-      kept.push({ stored, segments: await planSegments(options, stored.segments) })
+      const options = { fs, log: stored, start: stored.start, neededFrom }
+      kept.push({ stored, neededFrom, segments: await planSegments(options, stored.segments) })
     } catch (error) {
       if (!(error instanceof OdradekError)) throw error
-      refusals.push({ error, salvageable: false })
-      kept.push({ stored, segments: undefined })
+      refusals.push({ error, salvageable: error instanceof DamagedFile })
+      kept.push({ stored, neededFrom, segments: undefined })
     }
   }
   const created: CreatedLog[] = []
@@ -114,7 +123,7 @@ async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint>
   for (const directory of [JOURNAL_DIRECTORY, LOGS_DIRECTORY]) {
     if ((await fs.list(directory)).length === 0) continue
     const what = `it is missing, though there is a directory "${directory}"`
-    throw new DamagedFile(CHECKPOINT_FILE, { position: 0, what })
+    throw damagedCheckpoint({ position: 0, what }, `${CHECKPOINT_FILE}: ${what}`)
   }
   const [seed] = crypto.getRandomValues(new Uint32Array(1))
   const empty = { logs: [], deleting: [], meta: [] }

@@ -6,7 +6,8 @@
  *   checkpoint ─► segments cut to what it says ─► groups after it, in order ─► segments synced ─► new checkpoint
  *
  * A torn tail (a group that was being written) is copied aside and left out: nobody was told that it is in. Damage
- * before that is corruption, and refused, unless `salvage` says that what is left is better than nothing.
+ * before that, or in segments, is corruption, and refused, unless `salvage` says that what is left is better than
+ * nothing (salvage.ts).
  */
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
@@ -27,6 +28,8 @@ import {
   type RecoveryPlan,
 } from './recovery-plan.ts'
 import { Replay } from './replay.ts'
+import { salvageLog } from './salvage.ts'
+import { planSegments } from './segment-plan.ts'
 import { Segments } from './segments.ts'
 
 export interface RecoveryOptions {
@@ -76,11 +79,17 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     findings.push(leftOut(journal.tail, plan.aside))
   }
   const logs = new Map<string, RecoveredLog>()
-  for (const log of plan.kept) logs.set(keyOf(log.stored), await restored(options, log))
+  const salvaged = new Map<string, RecoveredLog>()
+  for (const log of plan.kept) {
+    const { recovered, lost } = await (options.salvage ? restoredAnyhow : restored)(options, log)
+    logs.set(keyOf(recovered.id), recovered)
+    if (lost.length > 0) salvaged.set(keyOf(recovered.id), recovered)
+    findings.push(...lost)
+  }
   for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
   const meta = new Map(checkpoint.meta)
   await replay(plan, logs, meta)
-  if (newEpochs !== null) startEpochs(logs)
+  startEpochs(newEpochs === null ? salvaged : logs)
   if (newEpochs === 'unclean' && logs.size > 0) {
     findings.push(
       'the process ended without a close under durability "os": the newest records may be missing',
@@ -96,17 +105,32 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
 }
 
-async function restored(
-  options: RecoveryOptions,
-  { stored, segments: plan }: KeptLog,
-): Promise<RecoveredLog> {
+interface Restored {
+  readonly recovered: RecoveredLog
+  /** What is lost of it, for people. */
+  readonly lost: readonly string[]
+}
+
+/** What is sound of it, if it is damaged. */
+async function restoredAnyhow(options: RecoveryOptions, log: KeptLog): Promise<Restored> {
+  const { stored, neededFrom } = log
+  const { segments, replaced, findings } = await salvageLog({ ...options, neededFrom }, stored)
+  if (findings.length === 0) return restored(options, log)
+  const { fs } = options
+  const plan = await planSegments({ fs, log: stored, start: stored.start, neededFrom }, segments, replaced)
+  const { recovered } = await restored(options, { ...log, stored: { ...stored, segments }, segments: plan })
+  return { recovered, lost: findings }
+}
+
+async function restored(options: RecoveryOptions, { stored, segments: plan }: KeptLog): Promise<Restored> {
   const { topicId, partition, topic, start, end, epoch, stamped, compaction } = stored
   const id = { topicId, partition }
   const segments = await Segments.restore({ ...options, log: id, start }, stored.segments, plan)
   const state = PartitionState.fromJSON(stored.state)
   state.trim(start)
   const compacted = compaction === undefined ? {} : { compaction }
-  return { id, topic, segments, state, start, end, epoch, stamped, ...compacted }
+  const recovered = { id, topic, segments, state, start, end, epoch, stamped, ...compacted }
+  return { recovered, lost: [] }
 }
 
 async function created(options: RecoveryOptions, { id, segments: plan }: CreatedLog): Promise<RecoveredLog> {

@@ -46,4 +46,10 @@ export class Rewriter {
     this.#unsyncedBytes = 0
     await this.segment.sync()
   }
+
+  /** Nothing more comes up to `next`; all of it is on the disk. */
+  async finish(next: number): Promise<void> {
+    await this.write(0)
+    await this.segment.finish(next)
+  }
 }

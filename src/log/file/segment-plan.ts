@@ -30,6 +30,8 @@ export interface SegmentPlan {
   readonly remove: readonly string[]
   /** The active segment, where its file is longer than what is known of it. */
   readonly cut: Cut | null
+  /** Others are in their places, and the checkpoint tells of them still: they stay until the next one. */
+  readonly replaced: readonly StoredSegment[]
 }
 
 export interface Cut {
@@ -42,6 +44,7 @@ export interface Cut {
 export async function planSegments(
   options: SegmentPlanOptions,
   stored: readonly StoredSegment[],
+  replaced: readonly StoredSegment[] = [],
 ): Promise<SegmentPlan> {
   const { fs, log, start, neededFrom = start } = options
   const directory = directoryOf(log)
@@ -60,9 +63,9 @@ export async function planSegments(
     else if (next > neededFrom) throw missing(path)
     else kept = []
   }
-  const known = new Set(kept.flatMap((each) => pathsOf(directory, each)))
+  const known = new Set([...kept, ...replaced].flatMap((each) => pathsOf(directory, each)))
   const remove = paths.filter((path) => !known.has(path))
-  return { kept, next, remove, cut: await cutOf(fs, directory, kept.at(-1)) }
+  return { kept, next, remove, cut: await cutOf(fs, directory, kept.at(-1)), replaced }
 }
 
 async function cutOf(

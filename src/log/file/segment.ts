@@ -185,6 +185,14 @@ export class Segment implements StoredSegment {
     this.#dirty = true
   }
 
+  /** The same, and it is on the disk, with its name. */
+  async finish(next: number): Promise<void> {
+    await this.seal(next)
+    await this.sync()
+    await this.saveIndex()
+    await this.#place.fs.syncDirectory(this.#place.directory)
+  }
+
   /** Whether something was written since it was synced. */
   get dirty(): boolean {
     return this.#dirty

@@ -79,11 +79,13 @@ export class Segments {
     plan?: SegmentPlan,
   ): Promise<Segments> {
     const place = placeOf(options)
-    const { kept, next, remove, cut } = plan ?? (await planSegments(options, stored))
+    const { kept, next, remove, cut, replaced } = plan ?? (await planSegments(options, stored))
     for (const path of remove) await place.fs.remove(path)
     const list = kept.map((each) => new Segment(place, each.base, each, each))
     if (cut !== null) await list.at(-1)?.cut()
-    return new Segments(options, place, list, next)
+    const segments = new Segments(options, place, list, next)
+    for (const each of replaced) segments.#replaced.add(new Segment(place, each.base, each, each))
+    return segments
   }
 
   /** Removes the files of a log, and its directory. Harmless when they are gone. */
@@ -273,14 +275,6 @@ export class Segments {
     const segment = new Segment(this.#place, base, { compacted: true, generation })
     await segment.create()
     return segment
-  }
-
-  /** Nothing more is written to it, which is on the disk then, with its name. */
-  async finish(segment: Segment, next: number | undefined): Promise<void> {
-    await segment.seal(next)
-    await segment.sync()
-    await segment.saveIndex()
-    await this.#place.fs.syncDirectory(this.#place.directory)
   }
 
   /** Puts a finished one in the place of `sources`, if they are there. */
