@@ -1,134 +1,267 @@
 import { describe, expect, it } from 'vitest'
+import type { PartitionLog } from '../../../src/log/contract.ts'
 import { Writer, type WrittenBehind } from '../../../src/log/file/writer.ts'
+import { OdradekError } from '../../../src/model/errors.ts'
+import { readRows, settled, valuesFrom } from '../../../src/testing/conformance/kit.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { filled, KiB, Machine, push, put, watched } from './engine-kit.ts'
 
-const ENOUGH = 1_000
-
-/** Logs that only note when they are asked to write, and fail while `full` is set. */
-class Scene {
+/** A writer, and logs that note when they are written; what they wait for is `done`. */
+class Desk {
   readonly clock = new ManualClock()
-  readonly asked: string[] = []
-  readonly failures: unknown[] = []
-  recovered = 0
-  full = false
-  #blocked: Promise<void> | null = null
-  readonly writer = new Writer(this.clock, ENOUGH, {
-    failed: (error) => this.failures.push(error),
-    recovered: () => this.recovered++,
+  readonly events: string[] = []
+  readonly writer = new Writer(this.clock, 100, {
+    failed: (error) => this.events.push(`failed ${String((error as Error).message)}`),
+    recovered: () => this.events.push('recovered'),
   })
 
-  log(name: string): WrittenBehind {
+  log(name: string, write: () => Promise<void> = async () => {}): WrittenBehind {
     return {
       writeBehind: async () => {
-        this.asked.push(name)
-        await this.#blocked
-        if (this.full) throw new Error('full')
+        this.events.push(`begin ${name}`)
+        await write()
+        this.events.push(`end ${name}`)
       },
     }
   }
+}
 
-  /** Writes wait until what is answered is called. */
-  block(): () => void {
-    let free: () => void = () => {}
-    this.#blocked = new Promise((resolve) => {
-      free = resolve
-    })
-    return free
+function failing(times: number): () => Promise<void> {
+  let left = times
+  return async () => {
+    if (left-- > 0) throw new Error('EIO')
   }
 }
 
 describe('what is written behind', () => {
   it('waits until there is enough of it, over all logs', async () => {
-    const { writer, log, clock, asked } = bound(new Scene())
+    const { writer, log, events, clock } = bound(new Desk())
     const [a, b] = [log('a'), log('b')]
-    writer.add(a, 1)
-    writer.add(b, ENOUGH - 2)
+    writer.add(a, 60)
     await clock.settle()
-    expect(asked).toEqual([])
-    writer.add(a, 1)
+    expect(events).toEqual([])
+    writer.add(b, 40)
     await clock.settle()
-    expect(asked).toEqual(['a', 'b'])
-    writer.add(b, ENOUGH - 1)
+    expect(events).toEqual(['begin a', 'end a', 'begin b', 'end b'])
+    writer.add(b, 60)
     await clock.settle()
-    expect(asked).toEqual(['a', 'b'])
+    expect(events.length).toBe(4)
   })
 
-  it('is written at once where somebody waits for it, with what the others have', async () => {
-    const { writer, log, clock, asked } = bound(new Scene())
-    writer.add(log('a'), 1)
+  it('does not wait where somebody does', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    writer.hurry(log('a'))
+    await clock.settle()
+    expect(events).toEqual(['begin a', 'end a'])
+  })
+
+  it('is written one log after the other, and again what came meanwhile', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    let go: () => void = () => {}
+    const a = log('a', () => new Promise((resolve) => (go = resolve)))
+    const b = log('b')
+    writer.hurry(a)
+    await clock.settle()
+    writer.hurry(b)
+    writer.hurry(a)
+    await clock.settle()
+    expect(events).toEqual(['begin a'])
+    go()
+    await clock.settle()
+    go()
+    await clock.settle()
+    expect(events).toEqual(['begin a', 'end a', 'begin b', 'end b', 'begin a', 'end a'])
+  })
+
+  it('is seen also by a log that comes as the last one ends', async () => {
+    for (let microtasks = 0; microtasks < 12; microtasks++) {
+      const { writer, log, events, clock } = bound(new Desk())
+      writer.hurry(log('a'))
+      for (let i = 0; i < microtasks; i++) await null
+      writer.hurry(log('b'))
+      await clock.settle()
+      expect([microtasks, events]).toEqual([microtasks, ['begin a', 'end a', 'begin b', 'end b']])
+    }
+  })
+
+  it('is tried again after a while where it failed, with the others first, and says when it has recovered', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    writer.hurry(log('a', failing(2)))
     writer.hurry(log('b'))
     await clock.settle()
-    expect(asked).toEqual(['a', 'b'])
-    writer.add(log('c'), 1)
-    await clock.settle()
-    expect(asked).toEqual(['a', 'b'])
-  })
-
-  it('is written again when enough came while it was', async () => {
-    const scene = new Scene()
-    const { writer, clock, asked } = scene
-    const [a, b] = [scene.log('a'), scene.log('b')]
-    const free = scene.block()
-    writer.add(a, ENOUGH)
-    await clock.settle()
-    writer.add(a, ENOUGH)
-    writer.add(b, 1)
-    await clock.settle()
-    expect(asked).toEqual(['a'])
-    free()
-    await clock.settle()
-    expect(asked).toEqual(['a', 'a', 'b'])
-  })
-
-  it('is tried again after a while, when the disk was full, whatever else comes', async () => {
-    const scene = new Scene()
-    const { writer, clock, asked, failures } = scene
-    const [a, b] = [scene.log('a'), scene.log('b')]
-    scene.full = true
-    writer.hurry(a)
-    await clock.settle()
-    writer.hurry(b)
+    expect(events).toEqual(['begin a', 'failed EIO'])
+    writer.hurry(log('c'))
     await clock.advance(999)
-    expect([asked, failures.length]).toEqual([['a'], 1])
-    scene.full = false
+    expect(events.length).toBe(2)
     await clock.advance(1)
-    expect([asked, scene.recovered]).toEqual([['a', 'a', 'b'], 1])
+    expect(events.slice(2)).toEqual(['begin b', 'end b', 'begin a', 'failed EIO'])
+    await clock.advance(1000)
+    expect(events.slice(6)).toEqual(['begin c', 'end c', 'begin a', 'end a', 'recovered'])
+    await clock.advance(5000)
+    expect([events.length, clock.pending]).toEqual([11, 0])
   })
 
-  it('is not written once it is forgotten, nor after the end', async () => {
-    const scene = new Scene()
-    const { writer, clock, asked } = scene
-    const [a, b] = [scene.log('a'), scene.log('b')]
-    writer.add(a, 1)
-    await writer.forget(a)
+  it('is not begun for a log that is forgotten, and forgetting one waits for what was begun', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    let go: () => void = () => {}
+    const a = log('a', () => new Promise((resolve) => (go = resolve)))
+    const b = log('b')
+    writer.hurry(a)
     writer.hurry(b)
     await clock.settle()
-    expect(asked).toEqual(['b'])
-    await writer.stop()
-    writer.hurry(a)
-    writer.add(b, 2 * ENOUGH)
+    const forgotten = watched([writer.forget(a), writer.forget(b)])
     await clock.settle()
-    expect(asked).toEqual(['b'])
+    expect([events, forgotten]).toEqual([['begin a'], ['waiting', 'resolved']])
+    go()
+    await clock.settle()
+    expect([events, forgotten]).toEqual([
+      ['begin a', 'end a'],
+      ['resolved', 'resolved'],
+    ])
   })
 
-  it('is done before a log that is being written is forgotten', async () => {
-    const scene = new Scene()
-    const a = scene.log('a')
-    const free = scene.block()
-    scene.writer.hurry(a)
-    await scene.clock.settle()
-    let forgotten = false
-    const forgetting = scene.writer.forget(a).then(() => {
-      forgotten = true
-    })
-    await scene.clock.settle()
-    expect(forgotten).toBe(false)
-    free()
-    await forgetting
+  it('stops: what was begun ends, nothing else begins, also what would be tried again', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    writer.hurry(log('a', failing(9)))
+    await clock.settle()
+    await writer.stop()
+    writer.hurry(log('b'))
+    writer.add(log('c'), 1000)
+    await clock.advance(5000)
+    expect([events, clock.pending]).toEqual([['begin a', 'failed EIO'], 0])
+  })
+
+  it('stops while something is written, which is not tried again', async () => {
+    const { writer, log, events, clock } = bound(new Desk())
+    let fail: (error: Error) => void = () => {}
+    const a = log('a', () => new Promise((_, reject) => (fail = reject)))
+    writer.hurry(a)
+    writer.hurry(log('b'))
+    await clock.settle()
+    const stopped = watched([writer.stop()])
+    await clock.settle()
+    expect(stopped).toEqual(['waiting'])
+    fail(new OdradekError('STORAGE_ERROR', 'late'))
+    await clock.settle()
+    expect([stopped, events, clock.pending]).toEqual([['resolved'], ['begin a', 'failed late'], 0])
   })
 })
 
-function bound(scene: Scene): Pick<Scene, 'writer' | 'log' | 'clock' | 'asked'> {
-  const { writer, clock, asked } = scene
-  return { writer, clock, asked, log: (name) => scene.log(name) }
+function bound(desk: Desk): Pick<Desk, 'writer' | 'events' | 'clock'> & { readonly log: Desk['log'] } {
+  const { writer, events, clock } = desk
+  return { writer, events, clock, log: (name, write) => desk.log(name, write) }
 }
+
+describe('segments that cannot be written', () => {
+  const OPTIONS = { journalBytes: 64 * KiB, segmentBytes: 8 * KiB, cacheBytes: 1 }
+
+  async function fill(machine: Machine, log: PartitionLog, count: number): Promise<void> {
+    const { end } = log.marks
+    for (let i = end; i < end + count; i++) {
+      expect(await push(machine, log, filled(500, i))).toBe(i)
+      await settled(log)
+    }
+  }
+
+  it.each([
+    ['write', 'EIO'],
+    ['write', 'ENOSPC'],
+    ['open', 'EMFILE'],
+    ['open', 'EACCES'],
+  ])(
+    'for a failing %s with %s stay in memory and in the journal, are read from there, and are made up for',
+    async (operation, fail) => {
+      const machine = await Machine.open(OPTIONS)
+      const log = await machine.log()
+      await fill(machine, log, 10)
+      machine.fail((each, path) => (each === operation && path.startsWith('logs') ? { fail } : undefined))
+      await fill(machine, log, 75)
+      expect((await readRows(log, 0)).rows.map(({ value }) => value)).toEqual(
+        valuesFrom(0, 85).map((i) => filled(500, i)),
+      )
+      const checkpoints = machine.count('rename checkpoint.new')
+      await machine.clock.advance(5000)
+      // The checkpoint that is due waits.
+      expect(machine.count('rename checkpoint.new')).toBe(checkpoints)
+      expect(machine.reports.length).toBeGreaterThan(0)
+      machine.mend()
+      await machine.clock.advance(2000)
+      await fill(machine, log, 200)
+      expect(machine.count('rename checkpoint.new')).toBeGreaterThan(checkpoints)
+      const next = await Machine.on(machine.fs.crash({ seed: 1 }), OPTIONS)
+      expect((await readRows(await next.log(), 0)).rows.length).toBe(285)
+    },
+  )
+
+  it('lose nothing where a write was short, or left a part', async () => {
+    const machine = await Machine.open(OPTIONS)
+    const log = await machine.log()
+    let nth = 0
+    machine.fail((operation, path) => {
+      if (operation !== 'write' || !path.startsWith('logs')) return undefined
+      nth++
+      return nth % 3 === 0 ? { shortBytes: 100 } : nth % 7 === 0 ? { fail: 'ENOSPC' } : undefined
+    })
+    for (let i = 0; i < 40; i++) {
+      await fill(machine, log, 10)
+      await machine.clock.advance(1000)
+    }
+    machine.mend()
+    await machine.clock.advance(5000)
+    await fill(machine, log, 1)
+    const next = await Machine.on(machine.fs.crash({ seed: 2 }), OPTIONS)
+    expect((await readRows(await next.log(), 0)).rows.map(({ value }) => value)).toEqual(
+      valuesFrom(0, 401).map((i) => filled(500, i)),
+    )
+  })
+
+  it.each(['EIO', 'ENOSPC'])(
+    'for the last time where their sync has failed with %s: the journal has them',
+    async (fail) => {
+      const machine = await Machine.open(OPTIONS)
+      const log = await machine.log()
+      await fill(machine, log, 10)
+      machine.fail((operation, path) =>
+        operation === 'sync' && path.startsWith('logs') ? { fail } : undefined,
+      )
+      let end = 10
+      while (put(log, filled(500, end)) >= 0) {
+        end++
+        await machine.clock.settle()
+      }
+      machine.mend()
+      await machine.clock.advance(10_000)
+      expect(put(log, 1)).toBeLessThan(0)
+      await expect(log.flush()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+      await expect(machine.engine.close()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+      const next = await Machine.on(machine.fs.crash({ seed: 1, share: 0 }), OPTIONS)
+      const { rows } = await readRows(await next.log(), 0)
+      expect(rows.map(({ value }) => value)).toEqual(valuesFrom(0, end).map((i) => filled(500, i)))
+    },
+  )
+
+  it('keep the journal from being used again, so that publishers wait, and no longer', async () => {
+    const machine = await Machine.open(OPTIONS)
+    const log = await machine.log()
+    machine.fail((operation, path) =>
+      operation === 'write' && path.startsWith('logs') ? { fail: 'EIO' } : undefined,
+    )
+    let end = 0
+    for (let offset = 0; offset >= 0; offset = put(log, filled(500, end))) {
+      end = log.marks.end
+      await machine.clock.settle()
+    }
+    let told = 0
+    log.onAdvance(() => told++)
+    await machine.clock.advance(3000)
+    expect([told, machine.fs.bytesOf('journal/a').length, machine.fs.bytesOf('journal/b').length]).toEqual([
+      0,
+      64 * KiB,
+      64 * KiB,
+    ])
+    machine.mend()
+    await machine.clock.advance(1000)
+    expect(told).toBeGreaterThan(0)
+    await fill(machine, log, 5)
+  })
+})
