@@ -450,8 +450,15 @@ class FileEngine implements Engine, Checkpointer {
       await this.#checkpointAtClose()
     } finally {
       await this.#settle()
-      await committer.end()
+      await this.#letGo()
+    }
+  }
+
+  async #letGo(): Promise<void> {
+    try {
+      await this.#open.end()
       await this.#pool.close()
+    } finally {
       await this.#context.release?.()
     }
   }

@@ -592,6 +592,15 @@ describe('closing', () => {
     expect(await valuesOf(await next.log(), 0)).toEqual([1])
   })
 
+  it('lets go of the directory also where a handle cannot be closed', async () => {
+    const machine = await Machine.open()
+    machine.fail((operation, path) =>
+      operation === 'close' && path.startsWith('journal') ? { fail: 'EIO' } : undefined,
+    )
+    await expect(machine.engine.close()).rejects.toMatchObject({ code: 'STORAGE_ERROR' })
+    expect(machine.released).toBe(1)
+  })
+
   it('gives back its handles when the directory cannot be opened', async () => {
     for (const failing of ['write checkpoint.new', 'sync journal/a', 'open journal/b', 'read journal/a']) {
       const fs = (await Machine.open()).fs.kill()
