@@ -4,7 +4,7 @@
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Broker, BrokerOptions, TopicMap } from './broker.ts'
-import type { FileEngineOptions } from './log/file/file-engine.ts'
+import type { FileEngineOptions as FileOptions } from './log/file/file-engine.ts'
 import { createBroker } from './memory.ts'
 import { OdradekError } from './model/errors.ts'
 
@@ -13,6 +13,7 @@ export type { RedriveResult } from './coordinator/redrive.ts'
 export type { Subscription } from './coordinator/subscription.ts'
 export type { Transaction, TransactionOptions } from './coordinator/transactions.ts'
 export type { RecordStream } from './core/stream.ts'
+export type { FileEngineOptions as FileOptions } from './log/file/file-engine.ts'
 export type { Clock, Timer } from './model/clock.ts'
 export type { Delivery, DeliveryBatch, NackOptions } from './model/delivery.ts'
 export { BatchError, ERROR_CODES, type ErrorCode, OdradekError } from './model/errors.ts'
@@ -74,9 +75,7 @@ export type {
 } from './model/views.ts'
 export type { TopicHandle } from './topic-handle.ts'
 
-/** Where records are kept, and what makes them last: `file:` only. */
-export type FileOptions = FileEngineOptions
-
+/** `durability` and what else is about files: with `file:` only. */
 export interface OpenOptions extends BrokerOptions, FileOptions {}
 
 const FILE_OPTIONS = [

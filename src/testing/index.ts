@@ -71,5 +71,6 @@ export {
   type ConformanceCase,
   type LogConformanceOptions,
   logConformance,
+  type ProcessEnd,
 } from './log-conformance.ts'
 export { ManualClock, type ManualClockOptions } from './manual-clock.ts'
