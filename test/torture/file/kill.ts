@@ -4,8 +4,7 @@
  *
  *   directory ─► work ✕ work ✕ open ✕ open ✕ work ✕ … end ─► judge
  *
- * The seed decides what every process is told to do, and how it is to die; when the scheduler lets it is not ours to
- * repeat.
+ * What every process is told to do follows from the seed (plans.ts); when the scheduler lets it is not ours to repeat.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -21,27 +20,17 @@ import type { Orders } from './child.ts'
 import { judge } from './judge.ts'
 import { Annals, type Entry, type Noted } from './ledger.ts'
 import { leftBy } from './left.ts'
+import { type Death, lastPlan, type Plan, plansOf } from './plans.ts'
 import { Report } from './report.ts'
-import { STEPS, type Strike } from './steps.ts'
+import { STEPS } from './steps.ts'
 
 const KiB = 1024
 /** Kills of one directory, at most. */
 const KILLS = 10
 /** A process that takes so long hangs. */
 const PATIENCE_MS = 60_000
-/** Whoever has not said so much by then works too fast to be killed at a line. */
-const LINES = 600
 
-/** How a process is to end. */
-type Death =
-  /** When so many lines of it were read. */
-  | { readonly at: 'line'; readonly line: number }
-  /** So long after its start. */
-  | { readonly at: 'time'; readonly ms: number }
-  /** By itself, at a step. */
-  | { readonly at: 'step'; readonly strike: Strike }
-  /** It may live. */
-  | { readonly at: 'end' }
+type Ending = 'killed' | 'closed' | 'failed'
 
 export interface KillOptions {
   readonly seed: number
@@ -70,8 +59,6 @@ class Killer {
   readonly #options: KillOptions
   #begun = 0
   #directories = 0
-  /** The steps that processes come to, and how often the last one that told did. */
-  readonly #typical = new Map<string, number>()
   /** From the start of a process until it is ready. */
   #startMs = 300
 
@@ -111,19 +98,18 @@ class Killer {
       segmentBytes: dice.pick([4, 16, 256]) * KiB,
       cacheBytes: dice.pick([16, 64 * KiB]) * KiB,
     }
+    const plans = plansOf(dice, this.#options.lies === true)
     let life = 0
     let before = ''
+    const live = (plan: Plan): Promise<Ending> => {
+      const left = leftBy(life++, annals.events, annals.facts)
+      return this.#life(annals, { directory, files, left }, plan)
+    }
     try {
-      for (let killed = 0; killed < kills && !this.#options.isStopped(); life++) {
-        const task = dice.chance(0.25) ? 'close' : 'work'
-        const death = this.#death(dice, isTorn(annals))
-        const ended = await this.#life(
-          annals,
-          { ...this.#orders(annals, directory, life, dice), files, task },
-          death,
-        )
-        if (ended === 'failed') break
-        if (ended !== 'killed') continue
+      for (let killed = 0; killed < kills && !this.#options.isStopped(); ) {
+        const ending = await live(plans.next().value as Plan)
+        if (ending === 'failed') break
+        if (ending !== 'killed') continue
         killed++
         this.report.trials++
         const phase = phaseOf(annals)
@@ -131,57 +117,31 @@ class Killer {
         if (phase === OPENING && before === OPENING) this.report.note('killed while opening twice in a row')
         before = phase
       }
-      const last = { ...this.#orders(annals, directory, life, dice), files, task: 'end' } as const
-      await this.#life(annals, last, { at: 'end' })
+      await live(lastPlan(dice))
     } finally {
       await rm(directory, { recursive: true, force: true })
     }
-    const verdict = judge(annals)
-    this.report.add(verdict, `--seed ${seed} --trials ${kills}`)
-  }
-
-  #orders(annals: Annals, directory: string, life: number, dice: Dice): Omit<Orders, 'task' | 'files'> {
-    return {
-      directory,
-      seed: dice.below(2 ** 31),
-      left: leftBy(life, annals.events, annals.facts),
-      steps: 20 + dice.below(100),
-      strike: undefined,
-      lies: this.#options.lies === true,
-    }
-  }
-
-  /** `torn`: the process before left half a group. */
-  #death(dice: Dice, torn: boolean): Death {
-    const x = dice.share()
-    if (this.#options.lies || x < 0.35) return { at: 'line', line: 10 + dice.below(LINES) }
-    if (x < 0.45) return { at: 'time', ms: dice.share() * this.#startMs * 1.2 }
-    if (x < 0.5) return this.#strike(dice, 'write journal', ['torn'])
-    const known = dice.chance(0.8) ? [...this.#typical.keys()] : STEPS
-    const rare = STEPS.filter((step) => step.endsWith('torn'))
-    const step = this.report.leastStruck(dice, torn ? rare : known.length > 0 ? known : STEPS)
-    return this.#strike(
-      dice,
-      step,
-      step.startsWith('write') ? ['before', 'after', 'torn'] : ['before', 'after'],
-    )
-  }
-
-  #strike(dice: Dice, step: string, ways: readonly Strike['when'][]): Death {
-    // Often right at the start, which is in recovery.
-    const often = dice.chance(0.4) ? 2 : (this.#typical.get(step) ?? 1)
-    return { at: 'step', strike: { step, nth: 1 + dice.below(Math.max(1, often)), when: dice.pick(ways) } }
+    this.report.add(judge(annals), `--mode kill --seed ${seed} --trials ${kills}`)
   }
 
   /** One process, until its end. */
-  async #life(annals: Annals, orders: Orders, death: Death): Promise<'killed' | 'closed' | 'failed'> {
+  async #life(
+    annals: Annals,
+    place: Pick<Orders, 'directory' | 'files' | 'left'>,
+    { death, ...plan }: Plan,
+  ): Promise<Ending> {
     annals.begin()
-    const strike = death.at === 'step' ? death.strike : undefined
+    const orders: Orders = {
+      ...place,
+      ...plan,
+      strike: death.at === 'step' ? death.strike : undefined,
+      lies: this.#options.lies === true,
+    }
     const began = performance.now()
-    const child = spawn(process.execPath, [this.#script.path, JSON.stringify({ ...orders, strike })], {
+    const child = spawn(process.execPath, [this.#script.path, JSON.stringify(orders)], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const executioner = new Executioner(child, death)
+    const executioner = new Executioner(child, death, this.#startMs)
     let complaints = ''
     child.stderr?.on('data', (text) => {
       complaints += String(text)
@@ -211,10 +171,7 @@ class Killer {
     if (entry.fact === 'ready') this.#startMs = ms
     if (entry.fact === 'struck') this.report.struck(entry.step)
     if (entry.fact !== 'steps') return
-    for (const [step, count] of Object.entries(entry.counts)) {
-      this.#typical.set(step, count)
-      this.report.passed(step)
-    }
+    for (const step of Object.keys(entry.counts)) this.report.passed(step)
   }
 }
 
@@ -228,12 +185,6 @@ function phaseOf({ facts }: Annals): string {
   }
   if (!heard.has('ready')) return OPENING
   return heard.has('worked') ? 'idle or closing' : 'working'
-}
-
-/** Whether the last process died in the middle of writing a group. */
-function isTorn({ facts }: Annals): boolean {
-  const { fact } = facts.at(-1) ?? {}
-  return fact?.fact === 'struck' && fact.step === 'write journal (torn)'
 }
 
 /** A process that is killed may be in the middle of a line. */
@@ -270,13 +221,14 @@ class Executioner {
   #lines = 0
   hangs = false
 
-  constructor(child: ChildProcess, death: Death) {
+  /** `startMs`: how long a process needs to get ready. */
+  constructor(child: ChildProcess, death: Death, startMs: number) {
     this.#child = child
     this.#death = death
     this.#after(PATIENCE_MS, () => {
       this.hangs = true
     })
-    if (death.at === 'time') this.#after(death.ms)
+    if (death.at === 'time') this.#after(death.share * startMs)
   }
 
   hear(entry: Entry): void {

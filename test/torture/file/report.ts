@@ -1,5 +1,4 @@
 /** Adds up verdicts, and says them in a few lines. */
-import type { Dice } from '../dice.ts'
 import type { Verdict } from './judge.ts'
 
 /** Faults shown of each verdict; more of them teach no more. */
@@ -53,13 +52,6 @@ export class Report {
   /** A process came to a step, and went on. */
   passed(step: string): void {
     if (!this.#strikes.has(step)) this.#nameless.add(step)
-  }
-
-  /** One of those steps at which fewest have died. */
-  leastStruck(dice: Dice, steps: readonly string[]): string {
-    const count = (step: string): number => this.#strikes.get(step) ?? 0
-    const fewest = Math.min(...steps.map(count))
-    return dice.pick(steps.filter((step) => count(step) <= fewest + 1))
   }
 
   get untouched(): string[] {
