@@ -122,7 +122,8 @@ async function powerControls({ seed, isStopped }: TortureOptions): Promise<boole
 }
 
 function lost(name: string, { lost: count, trials }: Report, isStopped: () => boolean): boolean {
-  const well = count > 0 || isStopped()
+  if (isStopped()) return true
+  const well = count > 0
   process.stdout.write(
     well
       ? `  control: ${name} lost ${count} in ${trials} trials, as it must\n`
