@@ -124,8 +124,10 @@ function recoveryLines(recovery: RecoveryReport, owner: LockOwner | undefined, p
   const when = owner === undefined ? 'Opening it' : 'If that broker were killed now, opening it'
   if (outcome === 'nothing') return [printer.styled('green', `${when} would find nothing to recover.`)]
   const steps: string[] = []
-  if (aside !== null) {
-    steps.push(`copy ${aside.file} from byte ${aside.position} on to ${aside.copy}, and leave it out`)
+  for (const { file, position, sizeBytes, copy } of aside) {
+    steps.push(
+      `copy ${bytesText(sizeBytes)} of ${file} from byte ${position} on to ${copy}, and leave them out`,
+    )
   }
   for (const [directory, files] of byDirectory(remove)) {
     const many = plural(files.length, 'file')
@@ -154,7 +156,10 @@ function recoveryLines(recovery: RecoveryReport, owner: LockOwner | undefined, p
   const lines = [printer.styled('red', refused)]
   for (const { code, message } of refusals) lines.push(`  ${code}: ${message}`)
   if (!refusals.every(({ salvageable }) => salvageable)) return lines
-  return [...lines, 'With `salvage` it would', ...list]
+  const anew = refusals.some(({ file }) => file?.startsWith('logs/') === true)
+    ? ['  - write damaged segments anew, with what is sound of them; `odradek verify` names all of them']
+    : []
+  return [...lines, 'With `salvage` it would', ...anew, ...list]
 }
 
 function byDirectory(files: readonly string[]): ReadonlyMap<string, string[]> {

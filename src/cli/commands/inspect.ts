@@ -47,7 +47,7 @@ JSON
     sizeBytes, fileBytes, newest, sealed, compacted, footer: ok | damaged | null,
     index: ok | partial | missing | unusable }] }]
   recovery { outcome: nothing | recover | refuse, refusals [{ code, message, file, position, salvageable }],
-    aside { file, position, copy } or null, replay { groups, batches, batchBytes },
+    aside [{ file, position, sizeBytes, copy }], replay { groups, batches, batchBytes },
     cut [{ file, fromBytes, toBytes }], remove [file], removeDirectories [directory],
     newEpochs: damage | unclean | null }
   batches, with --batches: [{ topic, topicId, partition, file, position, sizeBytes, base, last, count, newest,

@@ -112,8 +112,8 @@ export interface RecoveryReport {
   /** What opening would do, without `salvage`. */
   readonly outcome: 'nothing' | 'recover' | 'refuse'
   readonly refusals: readonly RefusalReport[]
-  /** What is left out of the journal, and where its bytes are copied to first. */
-  readonly aside: Aside | null
+  /** What is left out of the journal, and where it is copied to first. */
+  readonly aside: readonly Aside[]
   readonly replay: { readonly groups: number; readonly batches: number; readonly batchBytes: number }
   readonly cut: readonly Cut[]
   /** Files that the checkpoint does not know: nothing that counts is in them alone. */
@@ -324,8 +324,8 @@ async function recoveryOf(
     if ((await fs.list(directory)).length > 0) removeDirectories.push(directory)
   }
   const cut = segments.flatMap((each) => each.cut ?? [])
-  const changes = [...cut, ...remove, ...removeDirectories].length + groups
-  const isDone = changes === 0 && aside === null && newEpochs === null
+  const changes = [...aside, ...cut, ...remove, ...removeDirectories].length + groups
+  const isDone = changes === 0 && newEpochs === null
   return {
     outcome: refusals.length > 0 ? 'refuse' : isDone ? 'nothing' : 'recover',
     refusals: refusals.map(({ error, salvageable }) => refusalOf(error, salvageable)),
@@ -377,7 +377,7 @@ async function reportOfFiles(fs: FileSystem, crc32c: Crc32c, damage: DamagedFile
     recovery: {
       outcome: 'refuse',
       refusals: [refusalOf(damage, false)],
-      aside: null,
+      aside: [],
       replay: { groups: 0, batches: 0, batchBytes: 0 },
       cut: [],
       remove: [],

@@ -41,6 +41,15 @@ export interface JournalContent {
   /** The sequence to go on with: above every one that is found in the files, valid or not. */
   readonly next: number
   readonly tail: JournalTail
+  /** Where there is something that does not count, torn or damaged, or behind that. */
+  readonly rest: readonly JournalRest[]
+}
+
+/** A part of a file, up to the last byte that is not zero. */
+export interface JournalRest {
+  readonly file: string
+  readonly position: number
+  readonly sizeBytes: number
 }
 
 interface Scanned {
@@ -78,7 +87,12 @@ export async function readJournal(fs: FileSystem, after: number, crc32c: Crc32c)
   const tail = tailOf(files, chain.at(-1), beyond, missing, crc32c)
   // Also a group that cannot be read has used up its sequence: the disk may find it again.
   const newest = Math.max(tail.kind === 'clean' ? after : missing, ...files.map((file) => file.newest))
-  return { groups: { [Symbol.iterator]: () => parsed(chain) }, next: newest + 1, tail }
+  return {
+    groups: { [Symbol.iterator]: () => parsed(chain) },
+    next: newest + 1,
+    tail,
+    rest: files.flatMap((file) => restOf(file, tail, beyond)),
+  }
 }
 
 async function readFile(fs: FileSystem, path: string): Promise<Uint8Array> {
@@ -158,6 +172,14 @@ function isDirty(place: Place, missing: number, crc32c: Crc32c): boolean {
   if (head.every((byte) => byte === 0)) return false
   const header = readGroupHeader(file.bytes, position, crc32c)
   return header === undefined || header.sequence >= missing
+}
+
+function restOf(file: Scanned, tail: JournalTail, beyond: readonly Found[]): JournalRest[] {
+  const positions = beyond.filter((group) => group.in === file).map(({ position }) => position)
+  if (tail.kind !== 'clean' && tail.file === file.path) positions.push(tail.position)
+  if (positions.length === 0) return []
+  const position = Math.min(...positions)
+  return [{ file: file.path, position, sizeBytes: contentEnd(file.bytes) - position }]
 }
 
 /** Where the zeros begin that the file ends with. */

@@ -17,7 +17,13 @@ import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import { type Entry, type LogId, seeded } from './group.ts'
 import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
-import { type Group, type JournalContent, type JournalTail, readJournal } from './journal-reader.ts'
+import {
+  type Group,
+  type JournalContent,
+  type JournalRest,
+  type JournalTail,
+  readJournal,
+} from './journal-reader.ts'
 import { LOGS_DIRECTORY } from './segment-paths.ts'
 import { planSegments, type SegmentPlan } from './segment-plan.ts'
 
@@ -26,8 +32,8 @@ export interface RecoveryPlan {
   readonly journal: JournalContent
   /** What keeps the directory from being opened, in the order in which it is told. */
   readonly refusals: readonly Refused[]
-  /** The part of the journal that is left out, and where it is copied to first. */
-  readonly aside: Aside | null
+  /** The parts of the journal that are left out, and where they are copied to first. */
+  readonly aside: readonly Aside[]
   /** Those of the checkpoint that are not deleted. */
   readonly kept: readonly KeptLog[]
   /** First told of by the journal, in its order: where each of them has files, they are removed. */
@@ -46,9 +52,7 @@ export interface Refused {
   readonly salvageable: boolean
 }
 
-export interface Aside {
-  readonly file: string
-  readonly position: number
+export interface Aside extends JournalRest {
   readonly copy: string
 }
 
@@ -107,7 +111,7 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
     checkpoint,
     journal,
     refusals,
-    aside: tail.kind === 'clean' ? null : asideOf(tail),
+    aside: journal.rest.map(asideOf),
     kept,
     created,
     deleted: [...deleted.values()],
@@ -190,8 +194,8 @@ async function lostJournal(fs: FileSystem, checkpoint: Checkpoint): Promise<Dama
   return undefined
 }
 
-function asideOf({ file, position }: { readonly file: string; readonly position: number }): Aside {
-  return { file, position, copy: `torn/${file.replaceAll('/', '-')}-${position}` }
+function asideOf(rest: JournalRest): Aside {
+  return { ...rest, copy: `torn/${rest.file.replaceAll('/', '-')}-${rest.position}` }
 }
 
 /** What was lost cannot be told from what never was: whoever saw more than is here now must be able to notice. */

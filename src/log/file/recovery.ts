@@ -74,10 +74,8 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   if (refused !== undefined) throw refused.error
   const { checkpoint, journal, deleted, newEpochs } = plan
   const findings: string[] = []
-  if (plan.aside !== null) {
-    await putAside(options.fs, plan.aside)
-    findings.push(leftOut(journal.tail, plan.aside))
-  }
+  for (const each of plan.aside) await putAside(options.fs, each)
+  if (plan.aside.length > 0) findings.push(leftOut(journal.tail, plan.aside))
   const logs = new Map<string, RecoveredLog>()
   const salvaged = new Map<string, RecoveredLog>()
   for (const log of plan.kept) {
@@ -161,20 +159,23 @@ async function replay(
   for (const each of replays.values()) await each.finish()
 }
 
-function leftOut(tail: JournalTail, { file, position, copy }: Aside): string {
-  return tail.kind === 'corrupt'
-    ? `${file} is damaged at byte ${position} (${tail.why}); what follows was left out, and is in ${copy}`
-    : `a group was being written to ${file} at byte ${position} when the process ended; it was left out, and is in ${copy}`
+function leftOut(tail: JournalTail, aside: readonly Aside[]): string {
+  const copies = aside.map(({ copy }) => copy).join(' and ')
+  if (tail.kind === 'corrupt') {
+    return `${tail.file} is damaged at byte ${tail.position} (${tail.why}); what follows was left out, and is in ${copies}`
+  }
+  const [{ file, position }] = aside as readonly [Aside]
+  return `a group was being written to ${file} at byte ${position} when the process ended; it was left out, and is in ${copies}`
 }
 
-async function putAside(fs: FileSystem, { file: path, position, copy }: Aside): Promise<void> {
+async function putAside(fs: FileSystem, { file: path, position, sizeBytes, copy }: Aside): Promise<void> {
   await fs.makeDirectory('torn')
   await fs.remove(copy)
   const from = await fs.open(path, 'read')
   try {
     const to = await fs.open(copy, 'create')
     try {
-      const bytes = new Uint8Array((await from.size()) - position)
+      const bytes = new Uint8Array(sizeBytes)
       await to.write(bytes.subarray(0, await from.read(bytes, position)), 0)
       await to.sync()
     } finally {

@@ -7,6 +7,7 @@ import {
   listBatches,
   logsNamed,
 } from '../../../src/log/file/inspect-batches.ts'
+import { encodeMarker } from '../../../src/log/format/control.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
 import { readInt32 } from '../../../src/log/format/integers.ts'
 import {
@@ -146,6 +147,40 @@ describe('batches', () => {
     for await (const batch of listBatches(directory, { topic: 'orders' }))
       bases.push('base' in batch && batch.base)
     expect(bases).toEqual([0, 2, 4, 12])
+  })
+
+  it('of a control record that ends no transaction are other ones, and a time that no date can be is none', async () => {
+    const fs = await withBatches(1)
+    const path = 'logs/t-0/00000000000000000000.log'
+    const marker = encodeMarker(
+      { commit: true, coordinatorEpoch: 0 },
+      { baseOffset: 2, leaderEpoch: 0, producerId: 1, producerEpoch: 0, timestamp: 2 ** 53 - 1 },
+    )
+    // The type, in the last bytes of the key; its value follows, and a count of no headers.
+    marker[marker.length - 9] = 7
+    const short = marker.slice()
+    short[short.length - 13] = 3
+    const bytes = Buffer.concat([fs.bytesOf(path), marker, short])
+    fs.put(path, bytes)
+    const directory = await readDirectory({ fs, crc32c })
+    const [log] = directory.report.logs
+    const [segment] = log?.segments ?? []
+    Object.assign(segment as object, { sizeBytes: bytes.length })
+    const batches: unknown[] = []
+    for await (const batch of listBatches(directory, { topic: 'orders', from: 1 })) batches.push(batch)
+    expect(batches.slice(1)).toMatchObject([
+      { control: 'other', newest: null, crc: 'wrong' },
+      { control: 'other', crc: 'wrong' },
+    ])
+  })
+
+  it('that cannot be read are an error, not damage', async () => {
+    const fs = await withBatches(1)
+    const directory = await readDirectory({ fs, crc32c })
+    fs.onOperation = (operation) => (operation === 'open' ? { fail: 'EACCES' } : undefined)
+    await expect(listBatches(directory, { topic: 'orders' }).next()).rejects.toMatchObject({
+      code: 'STORAGE_ERROR',
+    })
   })
 
   it('are listed without a checkpoint as far as files go', async () => {

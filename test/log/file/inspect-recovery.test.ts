@@ -7,7 +7,7 @@ import { type Inspection, readDirectory } from '../../../src/log/file/inspect.ts
 import { crc32c } from '../../../src/log/format/crc32c.ts'
 import type { SimFs } from '../../support/sim-fs.ts'
 import { Dice } from '../../torture/dice.ts'
-import { changesOf, contentOf, leftBy, recovered, spoil } from './inspect-kit.ts'
+import { changesOf, contentOf, leftBy, type Recovery, recovered, spoil } from './inspect-kit.ts'
 
 async function reportOf(fs: SimFs): Promise<Inspection> {
   const before = contentOf(fs)
@@ -34,31 +34,36 @@ async function hold(fs: SimFs, salvage: boolean): Promise<Inspection['recovery']
     expect(new Map(contentOf(fs))).toEqual(before)
     return 'refuse'
   }
+  const places = logs.map(({ topicId, partition, start, end, epoch }) => {
+    return [`${topicId}/${partition}`, start as number, end as number, epoch as number] as const
+  })
+  places.sort()
+  // Which segments salvage writes anew shows only when they are read, which the report does not do.
+  if (done.findings.some((finding) => finding.includes('logs/'))) {
+    const spans = (all: Recovery['logs']): unknown => all.map(([name, start, end]) => [name, start, end])
+    expect(spans(done.logs)).toEqual(spans(places))
+    return 'recover'
+  }
   const { aside } = recovery
-  const copies = aside === null ? [] : [aside.copy]
+  const copies = aside.map(({ copy }) => copy)
   // What is replayed makes files anew, each after a remove, and indexes, which are a cache.
   const removed = new Set(
-    namesOf(done.changes, 'remove').filter((path) => before.has(path) || path === aside?.copy),
+    namesOf(done.changes, 'remove').filter((path) => before.has(path) || copies.includes(path)),
   )
   expect([...removed]).toEqual(expect.arrayContaining([...copies, ...recovery.remove]))
   const others = [...removed].filter((path) => !recovery.remove.includes(path) && !copies.includes(path))
   expect(others.filter((path) => !path.endsWith('.index'))).toEqual([])
   // A file that is cut may be written to again, and then sealed: no more is cut.
   expect(new Set(namesOf(done.changes, 'truncate'))).toEqual(new Set(recovery.cut.map(({ file }) => file)))
-  if (aside !== null) {
-    const left = Buffer.from(before.get(aside.file) as string, 'base64').subarray(aside.position)
-    expect(Buffer.from(fs.bytesOf(aside.copy)).equals(left)).toBe(true)
+  for (const { file, position, sizeBytes, copy } of aside) {
+    const bytes = Buffer.from(before.get(file) as string, 'base64').subarray(position)
+    expect(Buffer.from(fs.bytesOf(copy)).equals(bytes.subarray(0, sizeBytes))).toBe(true)
+    expect(bytes.subarray(sizeBytes).every((byte) => byte === 0)).toBe(true)
   }
   for (const { file, fromBytes } of recovery.cut) {
     expect(Buffer.from(before.get(file) as string, 'base64').length).toBe(fromBytes)
   }
-  const places = logs.map(({ topicId, partition, start, end, epoch }) => [
-    `${topicId}/${partition}`,
-    start,
-    end,
-    epoch,
-  ])
-  expect(done.logs).toEqual(places.sort())
+  expect(done.logs).toEqual(places)
   if (recovery.outcome === 'nothing') expect(done.changes).toEqual([])
   expect(recovery.replay.groups).toBe(journal?.groups)
   return recovery.outcome

@@ -53,7 +53,7 @@ describe('the report', () => {
       recovery: {
         outcome: 'nothing',
         refusals: [],
-        aside: null,
+        aside: [],
         replay: { groups: 0, batches: 0, batchBytes: 0 },
         cut: [],
         remove: [],
@@ -131,7 +131,7 @@ describe('the report', () => {
       logs: [{ end: 4 }],
       recovery: {
         outcome: 'recover',
-        aside: { file: 'journal/a', copy: `torn/journal-a-${positionsOf(fs).at(-1)}` },
+        aside: [{ file: 'journal/a', copy: `torn/journal-a-${positionsOf(fs).at(-1)}` }],
       },
     })
     fs.flipBit('journal/a', (second as number) + 50)

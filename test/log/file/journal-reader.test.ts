@@ -88,6 +88,33 @@ describe('a journal that nothing happened to', () => {
   })
 })
 
+describe('what does not count', () => {
+  const a = bytesOf(laidOut(1, SIZES, everySynced))
+  const b = bytesOf(laidOut(SIZES.length + 1, SIZES, everySynced))
+  const [, second] = laidOut(1, SIZES, everySynced) as [Placed, Placed]
+
+  it('is told of, in each file that has some of it, up to its last byte', async () => {
+    const { rest } = await readJournal(
+      diskOf(fileOf(FILE_BYTES, damaged(a, second.position, 0xff)), fileOf(FILE_BYTES, b)),
+      0,
+      crc32c,
+    )
+    expect(rest).toEqual([
+      { file: 'journal/a', position: second.position, sizeBytes: a.length - second.position },
+      { file: 'journal/b', position: 0, sizeBytes: b.length },
+    ])
+  })
+
+  it('is the torn end of one, and nothing where all is sound', async () => {
+    const torn = fileOf(FILE_BYTES, a, b.subarray(0, 50))
+    expect((await readJournal(diskOf(torn, undefined), 0, crc32c)).rest).toEqual([
+      { file: 'journal/a', position: a.length, sizeBytes: 50 },
+    ])
+    const sound = diskOf(fileOf(FILE_BYTES, a), fileOf(FILE_BYTES, b))
+    expect((await readJournal(sound, 0, crc32c)).rest).toEqual([])
+  })
+})
+
 /** What must be read when byte `at` of the second of two files, or of the only one, is not what it was. */
 function expected(groups: readonly Placed[], at: number, first: number): unknown {
   const hit = groups.find(({ position, sizeBytes }) => at >= position && at < position + sizeBytes)
