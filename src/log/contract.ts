@@ -295,5 +295,6 @@ export interface EngineContext {
   readonly compression?: {
     compress(type: number, bytes: Uint8Array): Uint8Array
     decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
+    ready?(type: number): Promise<void> | undefined
   }
 }

@@ -12,7 +12,7 @@ import {
 import { NodeFileSystem } from '../log/file/fs-node.ts'
 import { type DirectoryLock, lockDirectory } from '../log/file/lock-node.ts'
 import { SystemClock } from '../model/clock.ts'
-import { loadCompression } from './compression.ts'
+import { lazyCompression } from './compression.ts'
 import { loadCrc32c } from './crc32c.ts'
 
 /**
@@ -35,7 +35,7 @@ export async function openFiles<Map extends object = TopicMap>(
     clock,
     fs,
     crc32c: await loadCrc32c(),
-    compression: await loadCompression(),
+    compression: lazyCompression(),
     release: () => lock.release(),
     report: (error, what) => report(error, what),
   }

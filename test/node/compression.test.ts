@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { compressionName } from '../../src/log/format/compression.ts'
+import { codecsReady, compressionName, noCompression } from '../../src/log/format/compression.ts'
 import { crc32c } from '../../src/log/format/crc32c.ts'
 import { HEADER_BYTES } from '../../src/log/format/layout.ts'
 import { decodeBatch, encodeBatch, validateBatch } from '../../src/log/format/record-batch.ts'
 import { OdradekError } from '../../src/model/errors.ts'
 import { defaultCodec } from '../../src/model/value-codec.ts'
-import { compressionWith, loadCompression } from '../../src/node/compression.ts'
+import { compressionWith, lazyCompression } from '../../src/node/compression.ts'
 import { loadPackage } from '../../src/node/packages.ts'
 import { zstdOfNode } from '../../src/node/zstd.ts'
 import { codeOf, columnsOf, rowsOf } from '../log/format/helpers.ts'
 import { contents, expectBytes, noise, text, torment } from './codec-kit.ts'
 
-const port = await loadCompression()
+const port = await compressionWith()
 const MiB = 1024 * 1024
 const types = [1, 2, 3, 4].map((type) => ({ type, name: compressionName(type) }))
 const SHARED = { transactional: false, id: -1, epoch: -1, sequence: -1 }
@@ -136,8 +136,41 @@ describe.each(types)('a batch compressed with $name', ({ type }) => {
 })
 
 describe('the codecs', () => {
-  it('are looked for once', () => {
-    expect(loadCompression()).toBe(loadCompression())
+  it('are looked for when somebody waits for them, and once', async () => {
+    const lazy = lazyCompression()
+    expect(lazyCompression()).toBe(lazy)
+    const packed = port.compress(2, text(10))
+    expect(codeOf(() => lazy.decompress(2, packed, 100))).toBe('UNSUPPORTED')
+    const looking = lazy.ready?.(2)
+    expect(looking).toBeInstanceOf(Promise)
+    expect(lazy.ready?.(2)).toBe(looking)
+    await looking
+    expect(lazy.ready?.(2)).toBeUndefined()
+    expectBytes(lazy.decompress(2, packed, 100), text(10))
+    expect(() => lazy.compress(3, text(10))).toThrow('not loaded yet')
+  })
+
+  it('that are part of Node, or unknown, are ready at once', () => {
+    const lazy = lazyCompression()
+    expect([lazy.ready?.(1), lazy.ready?.(5)]).toEqual([undefined, undefined])
+    expectBytes(lazy.decompress(1, lazy.compress(1, text(10)), 100), text(10))
+  })
+
+  it('of several batches are waited for together', async () => {
+    const asked: number[] = []
+    const wait = Promise.resolve()
+    const ready = (type: number): Promise<void> | undefined => {
+      asked.push(type)
+      return type === 3 ? undefined : wait
+    }
+    const lazy = { ...noCompression, ready }
+    expect(codecsReady(lazy, 0)).toBeUndefined()
+    expect(codecsReady(lazy, 1)).toBeUndefined()
+    expect(codecsReady(lazy, 0b1001)).toBeUndefined()
+    expect(codecsReady(noCompression, 0b11111)).toBeUndefined()
+    expect(asked).toEqual([3])
+    await codecsReady(lazy, 0b11101)
+    expect(asked).toEqual([3, 2, 3, 4])
   })
 
   it('that Kafka does not have are refused', () => {

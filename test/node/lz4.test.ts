@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { loadCompression } from '../../src/node/compression.ts'
+import { compressionWith } from '../../src/node/compression.ts'
 import type { Lz4Library } from '../../src/node/lz4.ts'
 import { lz4Codec } from '../../src/node/lz4.ts'
 import { bytesOf, codeOf, hexOf } from '../log/format/helpers.ts'
@@ -7,7 +7,7 @@ import { concat, contentOf, expectBytes, framesOf, noise, text, torment } from '
 
 const library = (await import('lz4-napi')) as Lz4Library
 const codec = lz4Codec(library)
-const port = await loadCompression()
+const port = await compressionWith()
 const decompress = (bytes: Uint8Array, maxBytes: number) => port.decompress(3, bytes, maxBytes)
 
 const never: Lz4Library = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { loadCompression } from '../../src/node/compression.ts'
+import { compressionWith } from '../../src/node/compression.ts'
 import type { SnappyLibrary } from '../../src/node/snappy.ts'
 import { snappyCodec } from '../../src/node/snappy.ts'
 import { codeOf, hexOf } from '../log/format/helpers.ts'
@@ -89,7 +89,7 @@ describe('snappy', () => {
   })
 
   it('survives whatever it is given, bare too', async () => {
-    const port = await loadCompression()
+    const port = await compressionWith()
     torment((bytes, maxBytes) => port.decompress(2, bytes, maxBytes), raw(text(100)))
   })
 })

@@ -42,6 +42,8 @@ export class BatchRun {
   usedBytes = 0
   readonly positions: number[] = []
   readonly #flags: number[] = []
+  /** The codecs of its batches, a bit for each. */
+  codecs = 0
   /** Whether there is nothing but records shown to everybody, without gaps. */
   plain = true
 
@@ -184,6 +186,7 @@ export class BatchRun {
       assert(scan.control || isInProcess() === this.inProcess, 'a run has batches of one kind')
       this.positions.push(scan.position)
       this.#flags.push(0)
+      this.codecs |= 1 << scan.compression
       if (scan.control) this.flag(this.length - 1, CONTROL)
       if (scan.base !== this.next || scan.last - scan.base !== scan.count - 1) this.plain = false
       this.next = scan.last + 1

@@ -89,6 +89,11 @@ export class Chunk extends CacheEntry {
     return this.#batches.usedBytes
   }
 
+  /** See `BatchRun`. */
+  get codecs(): number {
+    return this.#batches.codecs
+  }
+
   get heldBytes(): number {
     return this.#batches.heldBytes
   }
@@ -132,10 +137,14 @@ export class Chunk extends CacheEntry {
     return 'hit'
   }
 
-  /** Decodes on until `peek` shows a row, if there is one below `limit`, and records of `maxBytes` in all. */
+  /**
+   * Decodes on until `peek` shows a row, if there is one below `limit`, and records of `maxBytes` in all. Nothing while a
+   * codec is being loaded: whoever has the chunk waited for that, but a batch may have come since.
+   */
   decode(from: number, limit: number, maxBytes: number, isolation: Isolation): void {
     const batches = this.#batches
     const hidden = hiddenTo(isolation)
+    if (this.#decoder.ready(batches.codecs) !== undefined) return
     let leftBytes = maxBytes
     let shown = false
     while (

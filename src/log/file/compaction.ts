@@ -18,7 +18,7 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import { BatchFilter } from '../format/batch-filter.ts'
-import type { CompressionPort } from '../format/compression.ts'
+import { type CompressionPort, codecsReady } from '../format/compression.ts'
 import { decodeMarker } from '../format/control.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { readInt16, readInt64 } from '../format/integers.ts'
@@ -66,6 +66,7 @@ class Pass {
   readonly #start: number
   readonly #now: number
   readonly #map: OffsetMap
+  readonly #compression: CompressionPort
   readonly #filter: BatchFilter
   readonly #scan = new BatchScan()
   readonly #aborted = new Map<number, Abortion[]>()
@@ -87,6 +88,7 @@ class Pass {
     this.#start = log.start
     this.#now = options.now()
     this.#map = new OffsetMap(options.mapBytes)
+    this.#compression = options.compression
     this.#filter = new BatchFilter(options.compression, options.crc32c)
     this.#mapFrom = log.until
     this.#mapEnd = log.until
@@ -107,11 +109,19 @@ class Pass {
 
   async #read(source: Segment, at: number): Promise<SegmentRead | undefined> {
     try {
-      return await source.read(at, SLICE_BYTES)
+      const read = await source.read(at, SLICE_BYTES)
+      await this.#codecsReady(read.bytes)
+      return read
     } catch (error) {
       if (this.#log.segments.list.includes(source)) throw error
       return undefined
     }
+  }
+
+  async #codecsReady(bytes: Uint8Array): Promise<void> {
+    let codecs = 0
+    for (const scan = this.#scan.start(bytes); scan.next(); ) codecs |= 1 << scan.compression
+    await codecsReady(this.#compression, codecs)
   }
 
   // ── keys ──────────────────────────────────────────────────────────────────────────────────────

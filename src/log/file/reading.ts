@@ -47,19 +47,19 @@ export class Reading {
   async load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
     const into = new Slice()
     this.#check(from, signal)
-    if (this.peek(from, Number.POSITIVE_INFINITY, isolation, into) === 'miss') {
-      // Shown as it comes: by the time somebody looks for it again it may have gone.
+    while (this.peek(from, Number.POSITIVE_INFINITY, isolation, into) === 'miss') {
       const chunk = await this.#meanwhile(from, signal, this.#resident.chunkAt(from))
-      this.#show(chunk, from, maxBytes, isolation, into)
+      // Shown as it comes: by the time somebody looks for it again it may have gone.
+      if (this.#show(chunk, from, maxBytes, isolation, into) === 'hit') break
     }
     shorten(into, maxBytes)
     return into
   }
 
-  #show(chunk: Chunk, from: number, maxBytes: number, isolation: Isolation, into: Slice): void {
+  #show(chunk: Chunk, from: number, maxBytes: number, isolation: Isolation, into: Slice): 'hit' | 'miss' {
     const bound = this.#bound(isolation)
     this.#resident.decode(chunk, from, bound, maxBytes, isolation)
-    chunk.peek(from, Math.min(bound, chunk.next), Number.POSITIVE_INFINITY, isolation, into)
+    return chunk.peek(from, Math.min(bound, chunk.next), Number.POSITIVE_INFINITY, isolation, into)
   }
 
   async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {

@@ -139,8 +139,13 @@ export class Resident {
 
   /** The chunk that holds `offset`, from memory or from the disk. @throws OdradekError CORRUPT_LOG, STORAGE_ERROR */
   async chunkAt(offset: number): Promise<Chunk> {
-    const here = this.find(offset)
-    if (here !== undefined) return here
+    const chunk = this.find(offset) ?? (await this.#paged(offset))
+    const ready = this.#decoder.ready(chunk.codecs)
+    if (ready !== undefined) await ready
+    return chunk
+  }
+
+  #paged(offset: number): Promise<Chunk> {
     let paging = this.#paging.get(offset)
     if (paging === undefined) {
       paging = this.#page(offset).finally(() => this.#paging.delete(offset))

@@ -8,7 +8,7 @@
 import type { Columns } from '../../model/batch.ts'
 import { defaultCodec, type ValueCodec } from '../../model/value-codec.ts'
 import { PoisonValue } from '../contract.ts'
-import { type CompressionPort, MAX_DECOMPRESSED_BYTES } from '../format/compression.ts'
+import { type CompressionPort, codecsReady, MAX_DECOMPRESSED_BYTES } from '../format/compression.ts'
 import { HEADER_BYTES } from '../format/layout.ts'
 import { readHeader } from '../format/record-batch.ts'
 import { type BadValue, readRecords } from '../format/record-reader.ts'
@@ -23,6 +23,11 @@ export class RowDecoder {
   constructor(codec: ValueCodec, compression: CompressionPort) {
     this.#codec = codec
     this.#compression = compression
+  }
+
+  /** Resolves when batches of these codecs can be read, a bit for each; `undefined` where they can. */
+  ready(codecs: number): Promise<unknown> | undefined {
+    return codecsReady(this.#compression, codecs)
   }
 
   /**

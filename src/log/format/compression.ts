@@ -15,6 +15,25 @@ export interface CompressionPort {
   compress(type: number, bytes: Uint8Array): Uint8Array
   /** @throws OdradekError UNSUPPORTED, or CORRUPT_LOG when the result is broken or larger than `maxBytes`. */
   decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
+  /**
+   * For a port that looks for codecs when it is asked for them: resolves when it has, whether it found this one or not.
+   * Before that the codec is not to be had; `undefined`: it has looked already, as ports without this have. Never fails.
+   */
+  ready?(type: number): Promise<void> | undefined
+}
+
+/**
+ * Resolves when all of these codecs are ready, `undefined` where they are. `codecs` has a bit for each, the lowest for
+ * no compression.
+ */
+export function codecsReady(port: CompressionPort, codecs: number): Promise<unknown> | undefined {
+  if (codecs <= 1 || port.ready === undefined) return undefined
+  const waits: Promise<void>[] = []
+  for (let type = 1; codecs >> type > 0; type++) {
+    const wait = (codecs >> type) % 2 === 1 ? port.ready(type) : undefined
+    if (wait !== undefined) waits.push(wait)
+  }
+  return waits.length === 0 ? undefined : Promise.all(waits)
 }
 
 export const noCompression: CompressionPort = {

@@ -18,7 +18,7 @@ import {
 } from '../../../src/log/format/record-batch.ts'
 import { keyBytes, RecordHeaders } from '../../../src/model/record.ts'
 import { defaultCodec } from '../../../src/model/value-codec.ts'
-import { loadCompression } from '../../../src/node/compression.ts'
+import { compressionWith } from '../../../src/node/compression.ts'
 import { bytesOf, codeOf, columnsOf, hexOf, rowsOf } from './helpers.ts'
 
 interface Fixture {
@@ -42,7 +42,7 @@ function fixtures(client: string): Fixture[] {
   return JSON.parse(readFileSync(path, 'utf8')) as Fixture[]
 }
 
-const codecs = await loadCompression()
+const codecs = await compressionWith()
 
 const orNull = (hex: string | null): Uint8Array | null => (hex === null ? null : bytesOf(hex))
 
