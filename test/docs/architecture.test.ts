@@ -19,7 +19,7 @@ function mapped(folder: string): string[] {
 }
 
 describe('the file map of ARCHITECTURE.md', () => {
-  it.each(['model', 'core', 'coordinator'])('names the files of src/%s', (folder) => {
+  it.each(['model', 'core', 'coordinator', 'log/file'])('names the files of src/%s', (folder) => {
     expect(mapped(folder)).toEqual(filesIn(folder))
   })
 })
