@@ -72,7 +72,7 @@ export async function readLetters(broker: Broker, ledger: Ledger): Promise<void>
 async function lookFor(broker: Broker, ledger: Ledger, topic: string, state: TopicState): Promise<void> {
   const there = broker.listTopics().includes(topic)
   if (state === 'creating') {
-    ledger.note({ fact: 'topic', topic, state: 'deleting' })
+    // Until that is done it may be there or not, with some of its records.
     if (there) await broker.deleteTopic(topic)
     ledger.note({ fact: 'topic', topic, state: 'deleted' })
   } else if (state === 'deleting') {
