@@ -13,7 +13,6 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { OdradekError } from '../../model/errors.ts'
-import type { MetaChange } from '../contract.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { GroupBuilder, type LogId } from './group.ts'
 import type { Journal } from './journal.ts'
@@ -74,7 +73,8 @@ export class Committer {
   readonly #dirty = new Set<Participant>()
   /** Those that were told to wait since there was room last. */
   readonly #refused = new Set<Participant>()
-  #changes: MetaChange[] = []
+  /** Of `Meta`, as JSON. */
+  #changes: string[] = []
   #deletes: LogId[] = []
   /** Of the group before, for the next one. */
   #groupBuffer: Uint8Array | undefined
@@ -166,10 +166,10 @@ export class Committer {
     this.#schedule()
   }
 
-  /** Resolves when the changes, and all that was accepted before them, are committed. */
-  put(changes: readonly MetaChange[]): Promise<void> {
+  /** Resolves when the changes, if there are any, and all that was accepted before them are committed. */
+  put(changes?: string): Promise<void> {
     if (this.failure !== undefined) return Promise.reject(this.failure)
-    for (const change of changes) this.#changes.push(change)
+    if (changes !== undefined) this.#changes.push(changes)
     return this.#lastly()
   }
 
@@ -311,7 +311,7 @@ export class Committer {
     this.#dirty.clear()
     const group = new GroupBuilder(this.#groupBuffer)
     for (const participant of participants) participant.form(group)
-    if (this.#changes.length > 0) group.meta(this.#changes)
+    for (const changes of this.#changes) group.meta(changes)
     for (const log of this.#deletes) group.delete(log)
     this.#changes = []
     this.#deletes = []

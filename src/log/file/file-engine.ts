@@ -253,8 +253,12 @@ class FileEngine implements Engine, Checkpointer {
   /** A log that never was. What a deleted one of that name has left goes first. */
   async #fresh({ topicId, partition, topic }: LogSpec, key: string): Promise<RecoveredLog> {
     const id = { topicId, partition }
-    if (this.#deleting.has(key)) await Segments.remove(this.#segmentsOptions(id, 0))
-    this.#deleting.delete(key)
+    if (this.#deleting.has(key)) {
+      // Where that has failed nobody knows whether it is gone.
+      await this.#open.settle()
+      await Segments.remove(this.#segmentsOptions(id, 0))
+      this.#deleting.delete(key)
+    }
     const segments = await Segments.restore(this.#segmentsOptions(id, 0), [])
     const state = new PartitionState()
     state.epochStarted(0, 0)

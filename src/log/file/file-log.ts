@@ -460,8 +460,9 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     this.#wakes.clear()
   }
 
-  /** As before `close`, but for those who listened. */
+  /** As before `close`, but for those who listened, or needed something. */
   reopen(): void {
+    if (this.#closed) this.#room.gate = Number.POSITIVE_INFINITY
     this.#closed = false
     this.#reading.closed = false
   }

@@ -121,9 +121,9 @@ export class GroupBuilder {
     if (this.#payload(bytes)) this.#batches.add(bytes)
   }
 
-  /** A value of `undefined` is not JSON, and is taken for `null`. */
-  meta(changes: readonly MetaChange[]): void {
-    const json = encoder.encode(JSON.stringify(changes))
+  /** Changes of `Meta`, as JSON. */
+  meta(changes: string): void {
+    const json = encoder.encode(changes)
     this.#open(META, json.length, 0)
     this.#payload(json)
   }

@@ -26,9 +26,14 @@ export class FileMeta implements Meta {
     return found.sort(([a], [b]) => (a < b ? -1 : 1))
   }
 
-  put(changes: readonly MetaChange[]): Promise<void> {
-    if (this.#committer.failure === undefined) applyChanges(this.#entries, changes)
-    return this.#committer.put(changes)
+  /** What shows is what is read back after a restart, and nobody else's to change. @throws TypeError for what is no JSON */
+  async put(changes: readonly MetaChange[]): Promise<void> {
+    const { failure } = this.#committer
+    if (failure !== undefined) throw failure
+    if (changes.length === 0) return this.#committer.put()
+    const json = JSON.stringify(changes)
+    applyChanges(this.#entries, JSON.parse(json))
+    return this.#committer.put(json)
   }
 
   /** All of it, as it is now. */

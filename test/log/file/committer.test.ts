@@ -130,6 +130,28 @@ describe('group commit', () => {
   })
 })
 
+describe('the store', () => {
+  it('shows what is read back after a restart, whatever becomes of what was given', async () => {
+    const machine = await Machine.open()
+    const { meta } = machine.engine
+    const value = { list: [1, 2], left: undefined, date: new Date(0) }
+    const stored = meta.put([['k', value]])
+    value.list.push(3)
+    await stored
+    expect(meta.get('k')).toEqual({ list: [1, 2], date: '1970-01-01T00:00:00.000Z' })
+    const next = await Machine.on(machine.fs.crash({ seed: 1 }))
+    expect([...next.engine.meta.scan('')]).toEqual([...meta.scan('')])
+  })
+
+  it('refuses what is no JSON, and nothing else suffers', async () => {
+    const machine = await Machine.open()
+    const { meta } = machine.engine
+    await expect(meta.put([['k', 1n]])).rejects.toThrow(TypeError)
+    await meta.put([['l', 1]])
+    expect([...meta.scan('')]).toEqual([['l', 1]])
+  })
+})
+
 describe('durability "os"', () => {
   it('accepts what is written, and syncs it after a while, again and again, as long as there is something', async () => {
     const machine = await Machine.open({ durability: 'os', flushMs: 100 })

@@ -263,6 +263,17 @@ describe('opening and closing logs', () => {
     expect([again.marks.start, await valuesOf(again, 1)]).toEqual([1, ['after']])
   })
 
+  it('holds nothing for those who had it before it was closed', async () => {
+    const machine = await Machine.open()
+    const log = await machine.log('a', { records: 2 })
+    for (const value of [0, 1]) put(log, value)
+    await settled(log)
+    log.gate(0)
+    await log.close()
+    const again = await machine.log('a', { records: 2 })
+    expect([put(again, 2), again.marks.start]).toEqual([2, 1])
+  })
+
   it('opens it once for several who ask at a time', async () => {
     const machine = await Machine.open({}, { timed: true })
     const spec = specOf(undefined, 'a')
@@ -395,6 +406,18 @@ describe('deleting logs', () => {
     await machine.engine.close()
     const next = await Machine.on(machine.fs.kill(), machine.options)
     expect(next.fs.files().filter((path) => path.startsWith('logs'))).toEqual([])
+  })
+
+  it('leaves the files of one whose deletion is not known to be on the disk, also to whoever opens it again', async () => {
+    const { machine } = await stored(20)
+    machine.fail((operation, path) =>
+      operation === 'sync' && path.startsWith('journal') ? { fail: 'EIO' } : undefined,
+    )
+    await expect(machine.engine.deleteLog('a', 0)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    machine.mend()
+    await expect(machine.log()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    const next = await Machine.on(machine.fs.crash({ seed: 1, share: 0 }), machine.options)
+    expect((await readRows(await next.log(), 0)).rows.length).toBe(20)
   })
 
   it('answers a second deletion when the first is done, and one of a stranger at once', async () => {

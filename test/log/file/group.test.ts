@@ -20,7 +20,7 @@ function built(...entries: readonly Entry[]): GroupBuilder {
   const builder = new GroupBuilder()
   for (const entry of entries) {
     if (entry.kind === 'batch') builder.batch(entry.log, entry.bytes)
-    else if (entry.kind === 'meta') builder.meta(entry.changes)
+    else if (entry.kind === 'meta') builder.meta(JSON.stringify(entry.changes))
     else if (entry.kind === 'start') builder.start(entry.log, entry.offset)
     else builder.delete(entry.log)
   }
@@ -83,7 +83,7 @@ describe('a group', () => {
   it('has this form on the disk', () => {
     const builder = new GroupBuilder()
     builder.batch({ topicId: 'tä', partition: 0x01020304 }, Uint8Array.of(0xaa, 0xbb))
-    builder.meta([['k', 1]])
+    builder.meta(JSON.stringify([['k', 1]]))
     builder.start({ topicId: '', partition: 2 ** 32 - 1 }, 2 ** 40 + 5)
     builder.delete({ topicId: 'x', partition: 0 })
     const body = [
@@ -131,7 +131,7 @@ describe('a group', () => {
   it('is the same in the buffer of a group before, which was larger', () => {
     const fill = (builder: GroupBuilder, batches: number): GroupBuilder => {
       for (let i = 0; i < batches; i++) builder.batch(LOG, new Uint8Array(170).fill(i))
-      builder.meta([['key', 'value']])
+      builder.meta(JSON.stringify([['key', 'value']]))
       return builder
     }
     const before = fill(new GroupBuilder(), 4000)

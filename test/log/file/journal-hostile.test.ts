@@ -91,7 +91,7 @@ describe('a length that cannot be true', () => {
 describe('a group whose CRC holds', () => {
   it('is refused when it is read, if nobody of ours wrote its entries', async () => {
     const builder = new GroupBuilder()
-    builder.meta([])
+    builder.meta('[]')
     const bytes = joined(builder.finish(1, 0, crc32c))
     bytes[32] = 9
     const view = new DataView(bytes.buffer)
