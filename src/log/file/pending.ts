@@ -70,10 +70,6 @@ export class Pending {
     this.#options = { leaderEpoch: epoch, crc32c, inProcess: true, memory: shared }
   }
 
-  get isEmpty(): boolean {
-    return !this.#open && this.#sealed.length === 0
-  }
-
   /** How many batches records of this size would begin. */
   batchesOf(sizeBytes: number): number {
     return Math.floor(sizeBytes / BATCH_BYTES) + (this.#open ? 0 : 1)
