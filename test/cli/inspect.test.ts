@@ -105,7 +105,7 @@ describe('inspect', () => {
     expect(ofTorn).toMatch(
       /^ {2}- copy [\d,]+ bytes of journal\/a from byte \d+ on to torn\/journal-a-\d+, and leave them out$/m,
     )
-    await flipBit(join(path, 'journal/a'), used / 2)
+    await flipBit(join(path, 'journal/a'), Math.floor(used / 2))
     const { stdout } = await odradek('inspect', path)
     expect(stdout).toMatch(
       /^ +ends in damage at journal\/a:\d+: group \d+ cannot be read, but was on the disk/m,
