@@ -101,6 +101,7 @@ class Pass {
 
   /** False: sources are gone. */
   async *run(): AsyncGenerator<Slice, boolean> {
+    if (this.#sources.length === 0) return false
     if (!(yield* this.#readKeys()) || !(yield* this.#rewrite())) return false
     const horizon = this.#horizon > this.#now ? this.#horizon : Number.POSITIVE_INFINITY
     this.#log.finished(this.#mapEnd, horizon)

@@ -45,10 +45,11 @@ export class Compactor {
   /** Something happened to the log: it is compacted if it is due. */
   consider(log: Compactable): void {
     if (this.#stopped || this.#left.has(log)) return
-    if (log.isDue(this.#options.clock.now())) {
+    const now = this.#options.clock.now()
+    if (log.isDue(now)) {
       this.#waiting.add(log)
       this.#run()
-    } else if (log !== this.#current) this.#lookAt(log, log.horizon)
+    } else if (log !== this.#current && log.horizon > now) this.#lookAt(log, log.horizon)
   }
 
   /** What was replaced may be gone. */
@@ -105,13 +106,15 @@ export class Compactor {
 
   async #compact(log: Compactable): Promise<void> {
     const { clock, report } = this.#options
+    const turn = (): Promise<void> => new Promise((resolve) => clock.nextTurn(resolve))
     const slices = compactLog(log, { ...this.#options, now: () => clock.now() })
     try {
       for await (const slice of slices) {
-        if (!this.#isStopping) await new Promise<void>((resolve) => clock.nextTurn(resolve))
+        if (!this.#isStopping) await turn()
         if (slice === 'replaced') await this.#room()
         if (this.#isStopping) return
       }
+      await turn()
     } catch (error) {
       if (!(error instanceof OdradekError)) throw error
       const damaged = error.code === 'CORRUPT_LOG'

@@ -182,7 +182,10 @@ class Story {
         Object.assign(outcome, { ended: true, error })
       },
     )
-    while (!outcome.ended && !this.#fs.halted) await new Promise((resolve) => setImmediate(resolve))
+    for (let turns = 0; !outcome.ended && !this.#fs.halted; turns++) {
+      if (turns > 100_000) throw new Error('it hangs')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
     if (outcome.error !== undefined) throw outcome.error
     return outcome.ended
   }
