@@ -1,4 +1,5 @@
 /** Brings one log to where the journal ends: batches to its segments, in large pieces, and what they mean to its state. */
+import { assert } from '../../model/errors.ts'
 import { decodeMarker } from '../format/control.ts'
 import { IN_PROCESS } from '../format/layout.ts'
 import type { BatchScan } from '../format/scan.ts'
@@ -23,11 +24,10 @@ export class Replay {
     this.#log.start = Math.max(this.#log.start, offset)
   }
 
-  /** One that the log has already is passed by. */
   async batch(bytes: Uint8Array): Promise<void> {
     const log = this.#log
     const scan = this.#scan.start(bytes)
-    if (!scan.next() || scan.base < log.end) return
+    assert(scan.next() && scan.base === log.end, `a batch at ${scan.base} follows ${log.end}`)
     this.#note(bytes)
     if (this.#pieces.length === 0) this.#base = scan.base
     log.end = scan.last + 1

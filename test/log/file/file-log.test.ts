@@ -165,6 +165,20 @@ describe('finding records by time', () => {
     ])
   })
 
+  it('goes on from there also where the segment that it looked into is gone', async () => {
+    const { machine, log } = await stored(100, { timed: true })
+    machine.fail((operation, path) =>
+      operation === 'open' && path.endsWith('.index') ? { delayMs: 100 } : undefined,
+    )
+    const looks = [log.offsetAt(T0), log.offsetAt(T0 + 30)]
+    await machine.clock.settle()
+    await log.trim(90)
+    await machine.clock.settle()
+    expect(machine.count('remove logs')).toBeGreaterThan(5)
+    await machine.clock.advance(1000)
+    expect((await Promise.all(looks)).map((at) => at?.offset)).toEqual([90, 90])
+  })
+
   it('tells of what keeps it from looking', async () => {
     const { machine, log } = await stored(60)
     machine.fail((operation, path) =>
@@ -327,6 +341,22 @@ describe('deleting logs', () => {
     expect([deleted, put(log, 1)]).toEqual([['waiting'], LOG_CLOSED])
     const next = await Machine.on(machine.fs.crash({ seed: 1, share: 0 }), machine.options)
     expect((await readRows(await next.log(), 0)).rows.length).toBe(40)
+  })
+
+  it('is on the disk before its files go, also where accepted means written', async () => {
+    const { machine: first } = await stored(40)
+    for (let seed = 0; seed < 6; seed++) {
+      const machine = await Machine.on(first.fs.kill(), {
+        ...first.options,
+        durability: 'os',
+        flushMs: 60_000,
+      })
+      const busy = await machine.log('busy')
+      put(busy, 1)
+      await machine.engine.deleteLog('a', 0)
+      const next = await Machine.on(machine.fs.crash({ seed, share: 0 }), first.options)
+      expect((await next.log()).marks.end).toBe(0)
+    }
   })
 
   it('deletes together with what is put in the same moment, also where a checkpoint is under way', async () => {

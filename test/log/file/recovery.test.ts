@@ -310,6 +310,23 @@ describe('what comes back', () => {
     expect([(await next.log()).marks.epoch, next.reports]).toEqual([1, []])
   })
 
+  it('knows where epochs end as it did before, also below the start', async () => {
+    const fs = await killed(3, { durability: 'os' })
+    const machine = await Machine.on(fs, { ...SMALL, durability: 'os' })
+    const log = await machine.log()
+    for (let i = 3; i < 6; i++) put(log, i)
+    await log.flush()
+    await log.trim(5)
+    const ends = [log.epochEnd(0), log.epochEnd(1)]
+    expect(ends).toEqual([
+      { epoch: 0, endOffset: 5 },
+      { epoch: 1, endOffset: 6 },
+    ])
+    await machine.engine.close()
+    const again = await (await Machine.on(machine.fs.kill(), SMALL)).log()
+    expect([again.epochEnd(0), again.epochEnd(1)]).toEqual(ends)
+  })
+
   it('begins no epoch where there is no log, and none for one that is new', async () => {
     const machine = await Machine.open({ durability: 'os' })
     const next = await Machine.on(machine.fs.kill(), { durability: 'os' })
@@ -366,6 +383,39 @@ describe('what comes back', () => {
       await second.clock.settle()
       const next = await Machine.on(second.fs.crash({ seed }))
       expect(await valuesOf(await next.log(), 55)).toEqual(records(61).slice(55))
+    }
+  })
+})
+
+describe('a checkpoint', () => {
+  it('tells of segments as they were at its moment, whatever is written meanwhile', async () => {
+    for (let seed = 0; seed < 8; seed++) {
+      // Slow segments, so that much is committed before they are where the checkpoint wants them.
+      const machine = await Machine.open({ ...SMALL, durability: 'os', flushMs: 60_000 }, { timed: true })
+      const log = await machine.log()
+      let renamed = false
+      machine.fail((operation, path) => {
+        if (operation === 'write' && path.startsWith('logs')) return { delayMs: 50 }
+        if (operation === 'rename') renamed = true
+        // The power fails when the checkpoint is there, and nothing else is synced yet.
+        return renamed && operation === 'syncDirectory' ? { halt: 'after' } : undefined
+      })
+      let end = 0
+      for (let i = 0; !machine.fs.halted; i++) {
+        while (log.marks.end < 120 + i && put(log, `record ${end} ${'x'.repeat(300)}`) >= 0) end++
+        await machine.clock.advance(5)
+      }
+      const fs = machine.fs.crash({ seed, share: 0 })
+      const next = await Machine.on(fs, SMALL)
+      const again = await next.log()
+      const left = again.marks.end
+      expect(left).toBeGreaterThan(80)
+      expect(left).toBeLessThan(end)
+      for (let i = 0; i < 30; i++) put(again, `new ${i}`)
+      await settled(again)
+      const values = await valuesOf(await (await Machine.on(next.fs.crash({ seed }), SMALL)).log(), 0)
+      expect(values.slice(left)).toEqual(valuesFrom(0, 30).map((i) => `new ${i}`))
+      expect(values.slice(0, left)).toEqual(valuesFrom(0, left).map((i) => `record ${i} ${'x'.repeat(300)}`))
     }
   })
 })

@@ -200,6 +200,21 @@ describe('what is in memory of a log', () => {
     expect([one?.base, three?.base, again.find(4)]).toEqual([0, 3, three])
   })
 
+  it('keeps of what it reads ahead what was asked for, if not all of it', async () => {
+    const log = await Log.make(1)
+    log.append(
+      batchAt(0, { deltas: 3 }),
+      batchAt(3, { deltas: 3, inProcess: true }),
+      batchAt(6, { deltas: 1 }),
+    )
+    await log.write()
+    const again = new Resident(log.segments, log.cache, decoder, log.state)
+    for (const offset of [0, 4, 6, 1]) {
+      expect(again.find(offset)).toBeUndefined()
+      expect(await again.chunkAt(offset)).toBe(again.find(offset))
+    }
+  })
+
   it('marks what was aborted, in chunks that are here and in those that come', async () => {
     const log = await Log.make(1024 * KiB)
     const { state, resident } = log
