@@ -399,12 +399,31 @@ describe('a full disk', () => {
     expect([next.engine.meta.get('big'), await valuesOf(await next.log(), 0)]).toEqual([undefined, ['first']])
   })
 
+  it('lets nobody in who could only wait for a checkpoint that it holds up', async () => {
+    const machine = await Machine.open({ journalBytes: 64 * KiB })
+    const log = await machine.log()
+    machine.fail((operation, path) =>
+      operation === 'write' && path.startsWith('logs') ? { fail: 'ENOSPC' } : undefined,
+    )
+    for (let i = 0; ; i++) {
+      if (put(log, filled(700, i)) === LOG_STORAGE_FULL) break
+      await machine.clock.settle()
+    }
+    expect([log.marks.high, log.marks.end > 80]).toEqual([log.marks.end, true])
+    machine.mend()
+    await machine.clock.advance(2000)
+    expect(put(log, 'again')).toBe(log.marks.end - 1)
+    await settled(log)
+  })
+
   it('that is met behind the journal holds up the next checkpoint, not the close', async () => {
     const { machine, log } = await fullMachine(200 * KiB)
     machine.fail((operation, path) =>
       operation === 'write' && path.startsWith('logs') ? { fail: 'ENOSPC' } : undefined,
     )
     await publishUntilRefused(log, machine.clock)
+    // Nobody was let in who could only wait for that.
+    expect(log.marks.high).toBe(log.marks.end)
     const closing = watched([machine.engine.close()])
     await machine.clock.advance(1000)
     expect(closing).toEqual(['resolved'])

@@ -120,6 +120,7 @@ export class Life {
   readonly #dice: Dice
   readonly #logs = new Map<string, PartitionLog>()
   #third = ''
+  #moving = Promise.resolve()
 
   constructor(
     fs: (clock: ManualClock) => SimFs,
@@ -144,7 +145,16 @@ export class Life {
       .finally(() => {
         this.ended = true
       })
-    while (!this.ended && !this.fs.halted) await turn()
+    let [seen, idle] = [0, 0]
+    while (!this.ended && !this.fs.halted) {
+      await turn()
+      idle = this.fs.operations === seen ? idle + 1 : 0
+      seen = this.fs.operations
+      // Nothing goes on any more: it waits for its time.
+      if (idle < 200) continue
+      idle = 0
+      await this.#advance(1000)
+    }
     return this
   }
 
@@ -166,6 +176,12 @@ export class Life {
     this.#logs.set(name, await engine.openLog(specOf(retention, name)))
     if (!this.story.entries.has(name)) this.story.entries.set(name, [])
     this.story.names.add(name)
+  }
+
+  /** By one at a time. */
+  #advance(ms: number): Promise<void> {
+    this.#moving = this.#moving.then(() => this.clock.advance(ms))
+    return this.#moving
   }
 
   #log(name: string): PartitionLog {
@@ -196,7 +212,7 @@ export class Life {
       await this.#log('b').flush()
       story.flushed = Math.max(story.flushed, number)
       story.acked = Math.max(story.acked, number)
-    } else if (way === 6) await this.clock.advance(500)
+    } else if (way === 6) await this.#advance(500)
   }
 
   #act(kind: number): Promise<void>[] {

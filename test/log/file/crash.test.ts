@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest'
 import type { FileEngineOptions } from '../../../src/log/file/file-engine.ts'
 import type { DataFile, FileSystem, OpenMode } from '../../../src/log/file/fs.ts'
 import type { Clock } from '../../../src/model/clock.ts'
-import { SimFs, type SimOptions } from '../../support/sim-fs.ts'
+import { OdradekError } from '../../../src/model/errors.ts'
+import { type Fault, SimFs, type SimOptions } from '../../support/sim-fs.ts'
 import { Dice } from '../../torture/dice.ts'
 import { check, Life, SMALL, Story } from './crash-kit.ts'
 
@@ -14,11 +15,21 @@ type Durability = 'fsync' | 'os'
 
 const STEPS = 40
 
+const FAULTS: readonly Fault[] = [
+  { fail: 'EIO' },
+  { fail: 'ENOSPC' },
+  { fail: 'EMFILE' },
+  { shortBytes: 1 },
+  { shortBytes: 100 },
+]
+
 interface Trial {
   readonly durability: Durability
   readonly seed: number
   readonly steps?: number
   readonly disk?: SimOptions
+  /** How many operations go wrong, of all. */
+  readonly faults?: number
   /** What the engine has instead of the disk itself. */
   readonly seam?: (fs: SimFs) => FileSystem
 }
@@ -97,11 +108,15 @@ async function manyLives(trial: Trial, lives: number): Promise<Result> {
     const life = lifeOf({ ...trial, seed: trial.seed * 100 + nth }, story, fs)
     const stop = 1 + dice.below(nth % 2 === 0 ? 400 : 60)
     const halt = dice.pick(['before', 'after'] as const)
-    life.fs.onOperation = (_, __, ordinal) => (ordinal === stop ? { halt } : undefined)
+    life.fs.onOperation = (_, __, ordinal) => {
+      if (ordinal === stop) return { halt }
+      return dice.chance(trial.faults ?? 0) ? dice.pick(FAULTS) : undefined
+    }
     await life.run(trial.steps ?? STEPS)
     const how = dice.pick(['kill', 'power'] as const)
     const what = `seed ${trial.seed}, life ${nth} ${halt} ${stop}, ${how}`
-    if (life.error !== undefined) result.wrong.push(`${what}: ${life.error}`)
+    const isTold = trial.faults !== undefined && life.error instanceof OdradekError
+    if (life.error !== undefined && !isTold) result.wrong.push(`${what}: ${life.error}`)
     const survivor = how === 'kill' ? life.fs.kill() : life.fs.crash({ seed: stop })
     await note(result, what, async () => {
       story.cut(await check(survivor.copy(), story, leastOf(trial, story, how), options))
@@ -167,6 +182,21 @@ describe('a process that is stopped at any operation', () => {
         expect(result.wrong).toEqual([])
       }
       console.info(`${durability}, ${turns} turns: ${count} ends`)
+    },
+    120_000,
+  )
+
+  it.each(['fsync', 'os'] as const)(
+    'and so do they where operations fail now and then, before or while they recover: %s',
+    async (durability) => {
+      let count = 0
+      for (let seed = 1; seed <= 20; seed++) {
+        const disk: SimOptions = { turns: seed % 4, seed }
+        const result = await manyLives({ durability, seed, disk, faults: 0.01 }, 8)
+        count += result.count
+        expect(result.wrong).toEqual([])
+      }
+      console.info(`${durability}, with faults: ${count} ends`)
     },
     120_000,
   )
