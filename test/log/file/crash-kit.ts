@@ -309,7 +309,9 @@ export class Life {
     const log = this.#log(this.#third)
     const { start } = log.marks
     const trimmed = log.trim(start + this.#dice.below(4))
-    return log.marks.start === start ? [] : [trimmed]
+    if (log.marks.start > start) return [trimmed]
+    trimmed.catch(() => undefined)
+    return []
   }
 
   /** The next log has another name, as topics have. */

@@ -3,7 +3,7 @@ import { type Engine, NO_ROOM, type PartitionLog, type RetentionLimits } from '.
 import { type FileEngineOptions, fileEngine } from '../../../src/log/file/file-engine.ts'
 import type { FileSystem } from '../../../src/log/file/fs.ts'
 import { plainly } from '../../../src/testing/conformance/encoding.ts'
-import { keeping, specOf, T0 } from '../../../src/testing/conformance/kit.ts'
+import { keeping, settled, specOf, T0 } from '../../../src/testing/conformance/kit.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { type Fault, SimFs, type SimOptions } from '../../support/sim-fs.ts'
 
@@ -111,6 +111,32 @@ export async function push(machine: Machine, log: PartitionLog, value: unknown):
     if (answer !== NO_ROOM) return answer
     await machine.clock.settle()
   }
+}
+
+/** A log whose records are on the disk, and nowhere else. */
+export async function stored(
+  count: number,
+  options: { readonly timed?: boolean; readonly cacheBytes?: number; readonly sizeBytes?: number } = {},
+): Promise<{ machine: Machine; log: PartitionLog }> {
+  const { timed = false, cacheBytes = 1, sizeBytes = 200 } = options
+  const small = { segmentBytes: 4 * KiB, journalBytes: 64 * KiB, cacheBytes }
+  const first = await Machine.open(small)
+  const log = await first.log()
+  for (let i = 0; i < count; i++) {
+    log.tryAppendOne(filled(sizeBytes, i), null, null, T0 + i, 0)
+    await settled(log)
+  }
+  await first.engine.close()
+  const machine = await Machine.on(first.fs.kill(), small)
+  if (!timed) return { machine, log: await machine.log() }
+  // Slow from here on.
+  const slow = await Machine.on(
+    machine.fs.kill({ clock: machine.clock }),
+    small,
+    () => undefined,
+    machine.clock,
+  )
+  return { machine: slow, log: await slow.log() }
 }
 
 /** Bytes that nothing else has. */
