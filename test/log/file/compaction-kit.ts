@@ -95,10 +95,12 @@ export async function rowsOf(log: PartitionLog, from: number = log.marks.start):
   }
 }
 
+/** @public */
 export function valuesOf(rows: readonly Row[]): unknown[] {
   return rows.map(({ offset, key, value }) => [offset, key, value])
 }
 
+/** What the compactor sees of a log. @public */
 export function compactableOf(log: PartitionLog): Compactable {
   return (log as unknown as { readonly compactable: Compactable }).compactable
 }
