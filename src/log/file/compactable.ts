@@ -36,6 +36,8 @@ export interface CompactableParts {
 export interface Replacement {
   readonly sources: readonly [Segment, ...Segment[]]
   readonly by: Segment
+  /** What lies below it was left out. */
+  readonly start: number
   /** Offsets of abort markers that are gone, with all that they end. */
   readonly gone: ReadonlySet<number>
 }
@@ -96,13 +98,14 @@ export class Compactable {
     // Asked after every write: what it depends on changes seldom.
     const look = Math.min(this.#parts.marks.stable, this.segments.list.at(-1)?.base ?? 0)
     if (look === this.#looked && now < this.#horizon) return false
-    this.#looked = look
     let [dirtyBytes, allBytes] = [0, 0]
     for (const { next, sizeBytes } of this.sources) {
       allBytes += sizeBytes
       if (next > this.#until) dirtyBytes += sizeBytes
     }
-    return allBytes > 0 && (dirtyBytes * 2 >= allBytes || now >= this.#horizon)
+    const isDue = allBytes > 0 && (dirtyBytes * 2 >= allBytes || now >= this.#horizon)
+    if (!isDue) this.#looked = look
+    return isDue
   }
 
   /** When what is found now to be deleted may go, in milliseconds since the epoch; undefined for never. */
@@ -112,23 +115,23 @@ export class Compactable {
   }
 
   /** Resolves when it is done; false where the log, or a source, is gone. */
-  async replace({ sources, by, gone }: Replacement): Promise<boolean> {
+  async replace(replacement: Replacement): Promise<boolean> {
     const { behind, hurry } = this.#parts
     let done = false
     const change = behind.whenWritten(() => {
-      done = this.segments.replace(sources, by)
-      if (done) this.#replaced(by, gone)
+      done = this.segments.replace(replacement.sources, replacement.by)
+      if (done) this.#replaced(replacement)
     })
     hurry()
     await change
     return done
   }
 
-  #replaced(by: Segment, gone: ReadonlySet<number>): void {
+  #replaced({ by, start, gone }: Replacement): void {
     const { resident, room, state } = this.#parts
     state.forgetAborted(gone)
     resident.replaced(by.base, by.next)
-    room.replaced(Math.max(by.base, this.start), by.next, by.sizeBytes)
+    room.replaced(Math.max(by.base, start), by.next, by.sizeBytes)
   }
 
   /** Whoever waits in `replace` waits no more. */

@@ -220,9 +220,9 @@ class Pass {
       if (count === 1 && !changed) return 1
       const group = sources.slice(0, count) as unknown as readonly [Segment, ...Segment[]]
       await output.finish((group.at(-1) as Segment).next)
-      const gone = this.#gone
+      const replacement = { sources: group, by: output.segment, start: this.#start, gone: this.#gone }
       this.#gone = new Set()
-      placed = await this.#log.replace({ sources: group, by: output.segment, gone })
+      placed = await this.#log.replace(replacement)
       return placed ? count : 0
     } finally {
       if (!placed) await output.segment.remove()

@@ -41,12 +41,11 @@ export class Extent {
     if (from >= to) return
     const points = this.#offsets.map((offset, i) => [offset, this.#positions[i] as number] as const)
     const known = points.slice(this.#first)
-    const begin = Math.max(from, this.#offsets[this.#first] as number)
-    const position = this.positionOf(begin)
+    const position = this.positionOf(from)
     const shift = position + sizeBytes - this.positionOf(to)
-    const kept = known.filter(([offset]) => offset < begin)
+    const kept = known.filter(([offset]) => offset < from)
     const moved = known.filter(([offset]) => offset > to).map(([offset, at]) => [offset, at + shift] as const)
-    const all = [...kept, [begin, position] as const, [to, position + sizeBytes] as const, ...moved]
+    const all = [...kept, [from, position] as const, [to, position + sizeBytes] as const, ...moved]
     this.#offsets = all.map(([offset]) => offset)
     this.#positions = all.map(([, at]) => at)
     this.#first = 0
