@@ -27,7 +27,6 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { crc32cOfBatches } from '../format/crc32c-joined.ts'
 import { readInt32, readInt64, writeInt32, writeInt64 } from '../format/integers.ts'
 import { readUtf8, utf8Length, writeUtf8 } from '../format/text.ts'
-import { DamagedFile } from './damage.ts'
 
 export interface LogId {
   readonly topicId: string
@@ -49,6 +48,7 @@ export interface GroupHeader {
 
 export const GROUP_HEADER_BYTES = 32
 const MAGIC = [0x4f, 0x44, 0x4a, 0x47] as const
+export const MAGIC_BYTES: number = MAGIC.length
 const LENGTH_AT = 4
 const SEQUENCE_AT = 8
 const SYNCED_AT = 16
@@ -60,7 +60,7 @@ const META = 2
 const START = 3
 const DELETE = 4
 /** Kind and length. */
-const ENTRY_HEADER_BYTES = 5
+export const ENTRY_HEADER_BYTES = 5
 /** Length of the id, and the partition. */
 const LOG_BYTES = 5
 const MAX_ID_BYTES = 255
@@ -215,12 +215,9 @@ export function readGroupHeader(bytes: Uint8Array, at: number, crc32c: Crc32c): 
   }
 }
 
-/** Whether all of the group with this header at `at` is there, as it was written. */
-export function isWhole(bytes: Uint8Array, at: number, header: GroupHeader, crc32c: Crc32c): boolean {
-  const end = at + header.sizeBytes
-  if (end > bytes.length) return false
-  const crc = readInt32(bytes, at + BODY_CRC_AT) >>> 0
-  return crc32c(bytes.subarray(at + GROUP_HEADER_BYTES, end)) === crc
+/** The CRC that the body of the group at `at` must have. */
+export function bodyCrc(bytes: Uint8Array, at: number): number {
+  return readInt32(bytes, at + BODY_CRC_AT) >>> 0
 }
 
 /** The sequence in the header of a finished group. */
@@ -230,9 +227,22 @@ export function sequenceOf(header: Uint8Array): number {
 
 /** Where the next four bytes are that may begin a group, from `from` on; −1 for nowhere. */
 export function findMagic(bytes: Uint8Array, from: number): number {
-  let at = bytes.indexOf(MAGIC[0], from)
+  let at = bytes.indexOf(MAGIC[0], afterZeros(bytes, from))
   while (at >= 0 && !isMagic(bytes, at)) at = bytes.indexOf(MAGIC[0], at + 1)
   return at
+}
+
+/** Where there are zeros at `from`, a place behind most of them: eight at once are eight times as fast. */
+function afterZeros(bytes: Uint8Array, from: number): number {
+  if (bytes.byteOffset % 8 !== 0) return from
+  const words = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3)
+  let at = from
+  while (at % 8 !== 0 && bytes[at] === 0) at++
+  if (at % 8 !== 0) return at
+  let word = at / 8
+  // What equals zero has no bits but that of the sign: no byte of it begins anything.
+  while (word < words.length && words[word] === 0) word++
+  return word * 8
 }
 
 function isMagic(bytes: Uint8Array, at: number): boolean {
@@ -244,42 +254,75 @@ function isMagic(bytes: Uint8Array, at: number): boolean {
   )
 }
 
-/**
- * The entries of the whole group at `at`. Batches are views of `bytes`.
- * @throws OdradekError CORRUPT_LOG: no disk does that to a group whose CRC holds, another program may.
- */
-export function readEntries(bytes: Uint8Array, at: number, header: GroupHeader, where: string): Entry[] {
-  const entries: Entry[] = []
-  const end = at + header.sizeBytes
-  let from = at + GROUP_HEADER_BYTES
-  while (from < end) {
-    const payload = from + ENTRY_HEADER_BYTES
-    const next = payload + (readInt32(bytes, from + 1) >>> 0)
-    const entry = next > end ? undefined : readEntry(bytes, bytes[from] as number, payload, next)
-    if (entry === undefined) {
-      const what = `the entry, of kind ${bytes[from]}, is none that this version writes`
-      throw new DamagedFile(where, { position: from, what }, `${where}, position ${from}: ${what}`)
-    }
-    entries.push(entry)
-    from = next
+const ID_SLOTS = 1024
+
+/** Whose entries are whose: the same object for the same log, as most entries are of a log that was met before. */
+export class LogIds {
+  readonly #seen: ({ readonly bytes: Uint8Array; readonly log: LogId } | undefined)[] = []
+
+  /** The log that `bytes` name from `start` to `end`. */
+  read(bytes: Uint8Array, start: number, end: number): LogId {
+    const slot = hashOf(bytes, start, end) % ID_SLOTS
+    const seen = this.#seen[slot]
+    if (seen !== undefined && isSame(seen.bytes, bytes, start, end)) return seen.log
+    const log = { topicId: readUtf8(bytes, start + 1, end - 4), partition: readInt32(bytes, end - 4) >>> 0 }
+    this.#seen[slot] = { bytes: bytes.slice(start, end), log }
+    return log
   }
-  return entries
 }
 
-function readEntry(bytes: Uint8Array, kind: number, from: number, end: number): Entry | undefined {
+/** Of the last bytes: the partition, and what is random in an id. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0
+  for (let at = Math.max(start, end - 8); at < end; at++)
+    hash = (Math.imul(hash, 31) + (bytes[at] as number)) >>> 0
+  return hash
+}
+
+function isSame(seen: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (seen.length !== end - start) return false
+  for (let i = 0; i < seen.length; i++) if (seen[i] !== bytes[start + i]) return false
+  return true
+}
+
+/** Who is told of entries, in their order. */
+export interface EntryVisitor {
+  /** The batch is what `bytes` are from `from` to `end`; it begins at `position` of its file. */
+  batch(log: LogId, bytes: Uint8Array, from: number, end: number, position: number): void
+  meta(changes: readonly MetaChange[]): void
+  start(log: LogId, offset: number): void
+  delete(log: LogId): void
+}
+
+/** Where the entry at `at` ends, by its header. */
+export function entryEnd(bytes: Uint8Array, at: number): number {
+  return at + ENTRY_HEADER_BYTES + (readInt32(bytes, at + 1) >>> 0)
+}
+
+/** Tells of the entry that `bytes` are from `at` to `end`, at `position` of the file. False: it is none. */
+export function visitEntry(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  position: number,
+  ids: LogIds,
+  visitor: EntryVisitor,
+): boolean {
+  const kind = bytes[at]
+  const from = at + ENTRY_HEADER_BYTES
   if (kind === META) {
     const changes = readChanges(bytes.subarray(from, end))
-    return changes && { kind: 'meta', changes }
+    if (changes !== undefined) visitor.meta(changes)
+    return changes !== undefined
   }
-  const idEnd = from + 1 + (bytes[from] as number)
-  const rest = idEnd + 4
-  if (rest > end) return undefined
-  const log = { topicId: readUtf8(bytes, from + 1, idEnd), partition: readInt32(bytes, idEnd) >>> 0 }
-  if (kind === BATCH) return { kind: 'batch', log, bytes: bytes.subarray(rest, end) }
-  if (kind === START && end - rest === OFFSET_BYTES)
-    return { kind: 'start', log, offset: readInt64(bytes, rest) }
-  if (kind === DELETE && end === rest) return { kind: 'delete', log }
-  return undefined
+  const rest = from + LOG_BYTES + (bytes[from] ?? 0)
+  if (rest > end) return false
+  if (kind === BATCH) visitor.batch(ids.read(bytes, from, rest), bytes, rest, end, position + rest - at)
+  else if (kind === START && end - rest === OFFSET_BYTES) {
+    visitor.start(ids.read(bytes, from, rest), readInt64(bytes, rest))
+  } else if (kind === DELETE && end === rest) visitor.delete(ids.read(bytes, from, rest))
+  else return false
+  return true
 }
 
 function readChanges(bytes: Uint8Array): MetaChange[] | undefined {

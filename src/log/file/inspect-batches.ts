@@ -91,7 +91,7 @@ async function* batchesOf(directory: DataDirectory, log: LogReport, from: number
       }
     } else if (!directory.moving) yield describe.damage(file, 0, 'it is missing')
   }
-  if (directory.plan !== undefined) yield* inJournal(directory.plan, log, describe)
+  if (directory.plan !== undefined) yield* inJournal(directory.fs, directory.plan, log, describe)
 }
 
 /** Undefined where it is missing: beside a broker retention may have taken it. */
@@ -104,13 +104,17 @@ async function opened(fs: FileSystem, file: string): Promise<DataFile | undefine
   }
 }
 
-function* inJournal(plan: NonNullable<DataDirectory['plan']>, log: LogReport, describe: Describer) {
-  for (const { entry, file } of livingEntries(plan)) {
+async function* inJournal(
+  fs: FileSystem,
+  plan: NonNullable<DataDirectory['plan']>,
+  log: LogReport,
+  describe: Describer,
+) {
+  for await (const { entry, file, position } of livingEntries(fs, plan)) {
     if (entry.kind !== 'batch') continue
     const { topicId, partition } = entry.log
     if (topicId !== log.topicId || partition !== log.partition) continue
-    // It is a view of the file's bytes, from their beginning on.
-    const batch = describe.batch(entry.bytes, file, entry.bytes.byteOffset)
+    const batch = describe.batch(entry.bytes, file, position)
     if ('damage' in batch || batch.base >= (log.checkpointEnd ?? 0)) yield batch
   }
 }

@@ -14,8 +14,9 @@ import { BatchScan } from '../format/scan.ts'
 import { CHECKPOINT_FILE, readCheckpoint } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
-import type { LogId } from './group.ts'
+import type { EntryVisitor, LogId } from './group.ts'
 import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
+import { walkEntries } from './journal-entries.ts'
 import type { JournalTail } from './journal-reader.ts'
 import { applyChanges } from './meta.ts'
 import { type Aside, keyOf, livingEntries, planRecovery, type RecoveryPlan } from './recovery-plan.ts'
@@ -214,11 +215,17 @@ async function journalOf(fs: FileSystem, { journal, checkpoint }: RecoveryPlan):
   for (const group of journal.groups) {
     groups++
     sizeBytes += group.sizeBytes
-    for (const entry of group.entries) {
-      entries[entry.kind]++
-      if (entry.kind === 'batch') batchBytes += entry.bytes.length
-    }
   }
+  const visitor: EntryVisitor = {
+    batch(_log, _bytes, from, end) {
+      entries.batch++
+      batchBytes += end - from
+    },
+    meta: () => void entries.meta++,
+    start: () => void entries.start++,
+    delete: () => void entries.delete++,
+  }
+  for await (const _ of walkEntries(fs, journal.groups, visitor));
   const files: { file: string; sizeBytes: number }[] = []
   for (const file of JOURNAL_FILES) {
     const fileBytes = await sizeOf(fs, file)
@@ -235,7 +242,7 @@ interface Marks {
 }
 
 async function logsOf(fs: FileSystem, crc32c: Crc32c, plan: RecoveryPlan): Promise<LogReport[]> {
-  const { marks, meta } = afterReplay(plan)
+  const { marks, meta } = await afterReplay(fs, plan)
   const logs = [
     ...plan.kept.map(({ stored }) => stored),
     ...plan.created.map(({ id }) => ({ ...id, topic: '', start: 0, end: 0, epoch: 0, segments: [] })),
@@ -266,13 +273,13 @@ async function logsOf(fs: FileSystem, crc32c: Crc32c, plan: RecoveryPlan): Promi
 }
 
 /** Where logs begin and end, and what `Meta` says, when the groups of the journal are in. */
-function afterReplay(plan: RecoveryPlan) {
+async function afterReplay(fs: FileSystem, plan: RecoveryPlan) {
   const marks = new Map<string, Marks>()
   for (const { stored } of plan.kept) marks.set(keyOf(stored), { start: stored.start, end: stored.end })
   for (const { id } of plan.created) marks.set(keyOf(id), { start: 0, end: 0 })
   const meta = new Map(plan.checkpoint.meta)
   const scan = new BatchScan()
-  for (const { entry } of livingEntries(plan)) {
+  for await (const { entry } of livingEntries(fs, plan)) {
     if (entry.kind === 'meta') {
       applyChanges(meta, entry.changes)
       continue

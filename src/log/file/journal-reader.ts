@@ -9,21 +9,26 @@
  * its successor is written. Without proof, groups behind a torn one do not count either: what survives is a prefix.
  *
  * Nothing is believed before its CRC held, header first; beyond damage, each place that begins like a group is tried,
- * which costs a look at every byte and the CRC of what really is a group. Both files are in memory for that, and stay
- * there as long as their groups do.
+ * which costs a look at every byte and the CRC of what really is a group. Files are read through a window, in the order of
+ * their bytes: what is kept of a group is where it is (journal-entries.ts reads it again).
  */
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
-import { type FileSystem, isMissing } from './fs.ts'
-import type { Entry, GroupHeader } from './group.ts'
-import { findMagic, GROUP_HEADER_BYTES, isWhole, readEntries, readGroupHeader } from './group.ts'
+import { FileWindow, WINDOW_BYTES } from './file-window.ts'
+import type { FileSystem } from './fs.ts'
+import {
+  bodyCrc,
+  findMagic,
+  GROUP_HEADER_BYTES,
+  type GroupHeader,
+  MAGIC_BYTES,
+  readGroupHeader,
+} from './group.ts'
 import { JOURNAL_FILES, MAX_FILE_BYTES } from './journal.ts'
 
 export interface Group extends GroupHeader {
   readonly file: string
   readonly position: number
-  /** Batches are views of the file's bytes. */
-  readonly entries: readonly Entry[]
 }
 
 export type JournalTail =
@@ -33,11 +38,8 @@ export type JournalTail =
   | { readonly kind: 'corrupt'; readonly file: string; readonly position: number; readonly why: string }
 
 export interface JournalContent {
-  /**
-   * In the order of their sequences, without a gap, up to where the journal ends or is damaged. Entries are parsed as
-   * they are asked for, which throws CORRUPT_LOG where they are nonsense though the CRC holds.
-   */
-  readonly groups: Iterable<Group>
+  /** In the order of their sequences, without a gap, up to where the journal ends or is damaged. */
+  readonly groups: readonly Group[]
   /** The sequence to go on with: above every one that is found in the files, valid or not. */
   readonly next: number
   readonly tail: JournalTail
@@ -52,148 +54,216 @@ export interface JournalRest {
   readonly sizeBytes: number
 }
 
-interface Scanned {
-  readonly path: string
-  readonly bytes: Uint8Array
-  /** Where the run of groups from the beginning of the file ends. */
-  readonly end: number
-  readonly groups: readonly Found[]
-  /** The highest sequence of any header. */
-  readonly newest: number
-}
-
-interface Found extends GroupHeader {
-  readonly in: Scanned
-  readonly position: number
-}
-
 interface Place {
-  readonly in: Scanned
+  readonly in: JournalScan
   readonly position: number
 }
 
 /**
- * The groups after sequence `after`.
+ * The groups after sequence `after`. `windowBytes`: what is read at once.
  * @throws OdradekError STORAGE_ERROR when a file cannot be read, CORRUPT_LOG when one is larger than any can be.
  */
-export async function readJournal(fs: FileSystem, after: number, crc32c: Crc32c): Promise<JournalContent> {
-  const files: Scanned[] = []
-  for (const path of JOURNAL_FILES) files.push(scan(path, await readFile(fs, path), after, crc32c))
+export async function readJournal(
+  fs: FileSystem,
+  after: number,
+  crc32c: Crc32c,
+  windowBytes: number = WINDOW_BYTES,
+): Promise<JournalContent> {
+  const files: JournalScan[] = []
+  try {
+    for (const path of JOURNAL_FILES) {
+      const scan = new JournalScan(await FileWindow.open(fs, path, windowBytes), after, crc32c)
+      files.push(scan)
+      await scan.run()
+    }
+    return await contentOf(files, after)
+  } finally {
+    await closeAll(files.map(({ window }) => window))
+  }
+}
+
+/** Also where one of them fails. */
+async function closeAll(windows: readonly FileWindow[]): Promise<void> {
+  const [first, ...rest] = windows
+  try {
+    await first?.close()
+  } finally {
+    if (rest.length > 0) await closeAll(rest)
+  }
+}
+
+async function contentOf(files: readonly JournalScan[], after: number): Promise<JournalContent> {
   const found = files.flatMap(({ groups }) => groups).sort((one, two) => one.sequence - two.sequence)
-  const chain: Found[] = []
-  const beyond: Found[] = []
-  for (const group of found) (group.sequence === after + 1 + chain.length ? chain : beyond).push(group)
-  const missing = after + 1 + chain.length
-  const tail = tailOf(files, chain.at(-1), beyond, missing, crc32c)
+  const groups: Group[] = []
+  const beyond: Group[] = []
+  for (const group of found) (group.sequence === after + 1 + groups.length ? groups : beyond).push(group)
+  const missing = after + 1 + groups.length
+  const tail = await tailOf(files, groups.at(-1), beyond, missing)
   // Also a group that cannot be read has used up its sequence: the disk may find it again.
   const newest = Math.max(tail.kind === 'clean' ? after : missing, ...files.map((file) => file.newest))
-  return {
-    groups: { [Symbol.iterator]: () => parsed(chain) },
-    next: newest + 1,
-    tail,
-    rest: files.flatMap((file) => restOf(file, tail, beyond)),
-  }
+  const rest: JournalRest[] = []
+  for (const file of files) rest.push(...(await restOf(file, tail, beyond)))
+  return { groups, next: newest + 1, tail, rest }
 }
 
-async function readFile(fs: FileSystem, path: string): Promise<Uint8Array> {
-  try {
-    const file = await fs.open(path, 'read')
-    try {
-      const sizeBytes = await file.size()
-      if (sizeBytes > MAX_FILE_BYTES) {
-        throw new OdradekError('CORRUPT_LOG', `${path} has ${sizeBytes} bytes, more than a journal can have`)
+/** Goes over one file. */
+class JournalScan {
+  readonly window: FileWindow
+  /** What can be read and is newer than `after`. */
+  readonly groups: Group[] = []
+  /** Where the run of groups from the beginning of the file ends. */
+  end: number = -1
+  /** The highest sequence of any header. */
+  newest: number = 0
+  readonly #after: number
+  readonly #crc32c: Crc32c
+
+  constructor(window: FileWindow, after: number, crc32c: Crc32c) {
+    this.window = window
+    this.#after = after
+    this.#crc32c = crc32c
+  }
+
+  get path(): string {
+    return this.window.path
+  }
+
+  async run(): Promise<void> {
+    const { window } = this
+    if (window.sizeBytes > MAX_FILE_BYTES) {
+      const what = `${this.path} has ${window.sizeBytes} bytes, more than a journal can have`
+      throw new OdradekError('CORRUPT_LOG', what)
+    }
+    for (let at = 0; at >= 0; ) {
+      if (!window.shows(at, at + GROUP_HEADER_BYTES)) await window.move(at, at + GROUP_HEADER_BYTES)
+      const header = readGroupHeader(window.bytes, at - window.at, this.#crc32c)
+      const whole = header !== undefined && this.#isWhole(at, header)
+      if (header !== undefined && (whole === true || (await whole))) {
+        const { sequence, synced, sizeBytes } = header
+        const group = { sequence, synced, sizeBytes, file: this.path, position: at }
+        if (sequence > this.#after) this.groups.push(group)
+        at += sizeBytes
+      } else {
+        if (this.end < 0) this.end = at
+        at = await this.#next(at + 1)
       }
-      const bytes = new Uint8Array(sizeBytes)
-      return bytes.subarray(0, await file.read(bytes, 0))
-    } finally {
-      await file.close()
     }
-  } catch (error) {
-    if (isMissing(error)) return new Uint8Array(0)
-    throw error
+  }
+
+  /** Whether all of the group is there, as it was written. At once where the window shows it. */
+  #isWhole(at: number, { sequence, sizeBytes }: GroupHeader): boolean | Promise<boolean> {
+    const { window } = this
+    const end = at + sizeBytes
+    this.newest = Math.max(this.newest, sequence)
+    // Beyond the end lie whole turns of stale groups, which are not worth their CRC.
+    if (end > window.sizeBytes || (sequence <= this.#after && this.end >= 0)) return false
+    if (!window.shows(at, end)) return this.#isWholeBeyond(at, end)
+    const from = at - window.at
+    const body = window.bytes.subarray(from + GROUP_HEADER_BYTES, from + sizeBytes)
+    return this.#crc32c(body) === bodyCrc(window.bytes, from)
+  }
+
+  async #isWholeBeyond(at: number, end: number): Promise<boolean> {
+    const { window } = this
+    const expected = bodyCrc(window.bytes, at - window.at)
+    let crc: number | undefined
+    for (let from = at + GROUP_HEADER_BYTES; ; ) {
+      const to = Math.min(end, window.end)
+      crc = this.#crc32c(window.bytes.subarray(from - window.at, to - window.at), crc)
+      if (to === end) return crc === expected
+      await window.move(to)
+      if (window.end === to) return false
+      from = to
+    }
+  }
+
+  /** The next place from `from` on that may begin a group; −1 for none. */
+  async #next(from: number): Promise<number> {
+    const { window } = this
+    for (let at = from; at + MAGIC_BYTES <= window.sizeBytes; ) {
+      if (!window.shows(at, at + MAGIC_BYTES)) await window.move(at, at + MAGIC_BYTES)
+      const found = findMagic(window.bytes, at - window.at)
+      if (found >= 0) return window.at + found
+      // What is cut off at the end of the window may be one still.
+      at = Math.max(at + 1, window.end - MAGIC_BYTES + 1)
+    }
+    return -1
+  }
+
+  /** Whether something is at `position` that neither is the end of the journal nor was there before group `missing`. */
+  async isDirty(position: number, missing: number): Promise<boolean> {
+    const { window } = this
+    const end = position + GROUP_HEADER_BYTES
+    if (!window.shows(position, end)) await window.move(position, end)
+    const at = position - window.at
+    if (window.bytes.subarray(at, at + GROUP_HEADER_BYTES).every((byte) => byte === 0)) return false
+    const header = readGroupHeader(window.bytes, at, this.#crc32c)
+    return header === undefined || header.sequence >= missing
+  }
+
+  /** From `position` on, up to the zeros that the file ends with. */
+  async restFrom(position: number): Promise<JournalRest> {
+    const { window } = this
+    let end = position
+    for (let at = position; at < window.sizeBytes; at = window.end) {
+      await window.move(at)
+      if (window.bytes.length === 0) break
+      const content = contentBytes(window.bytes)
+      if (content > 0) end = at + content
+    }
+    return { file: this.path, position, sizeBytes: end - position }
   }
 }
 
-/** All that can be read of a file and is newer than `after`. */
-function scan(path: string, bytes: Uint8Array, after: number, crc32c: Crc32c): Scanned {
-  const groups: Found[] = []
-  const scanned = { path, bytes, end: -1, groups, newest: 0 }
-  let at = 0
-  while (at >= 0) {
-    const header = readGroupHeader(bytes, at, crc32c)
-    if (header !== undefined) scanned.newest = Math.max(scanned.newest, header.sequence)
-    // Beyond the end lie whole turns of stale groups, which are not worth their CRC.
-    const wanted = header !== undefined && (header.sequence > after || scanned.end < 0)
-    if (wanted && isWhole(bytes, at, header, crc32c)) {
-      if (header.sequence > after) groups.push({ ...header, in: scanned, position: at })
-      at += header.sizeBytes
-    } else {
-      if (scanned.end < 0) scanned.end = at
-      at = findMagic(bytes, at + 1)
-    }
-  }
-  return scanned
+/** How many bytes there are before the zeros at the end. */
+function contentBytes(bytes: Uint8Array): number {
+  let length = bytes.length
+  while (length > 0 && bytes[length - 1] === 0) length--
+  return length
 }
 
 /** How it ends before group `missing`, which is nowhere. `beyond`: what was found in spite of that. */
-function tailOf(
-  files: readonly Scanned[],
-  last: Found | undefined,
-  beyond: readonly Found[],
+async function tailOf(
+  files: readonly JournalScan[],
+  last: Group | undefined,
+  beyond: readonly Group[],
   missing: number,
-  crc32c: Crc32c,
-): JournalTail {
+): Promise<JournalTail> {
   const places = files.map((file): Place => {
     if (last === undefined) return { in: file, position: file.end }
-    return { in: file, position: file === last.in ? last.position + last.sizeBytes : 0 }
+    return { in: file, position: file.path === last.file ? last.position + last.sizeBytes : 0 }
   })
   // It would have followed the last one, or begun the other file.
-  if (last?.in === files[1]) places.reverse()
-  const damage = places.find((place) => isDirty(place, missing, crc32c)) ?? beyond[0]
+  if (last?.file === files[1]?.path) places.reverse()
+  const damage = await damageIn(places, files, beyond, missing)
   if (damage === undefined) return { kind: 'clean' }
   const { in: file, position } = damage
-  const proof = beyond.find((group) => proves(group, missing, file))
-  if (proof === undefined) {
-    return { kind: 'torn', file: file.path, position, sizeBytes: contentEnd(file.bytes) - position }
-  }
-  const { sequence, in: other, position: at } = proof
-  const why = `group ${missing} cannot be read, but was on the disk: group ${sequence} shows that, in ${other.path} at ${at}`
+  const proof = beyond.find((group) => group.synced >= missing || group.file !== file.path)
+  if (proof === undefined) return { kind: 'torn', ...(await file.restFrom(position)) }
+  const { sequence, file: other, position: at } = proof
+  const why = `group ${missing} cannot be read, but was on the disk: group ${sequence} shows that, in ${other} at ${at}`
   return { kind: 'corrupt', file: file.path, position, why }
 }
 
-function proves(later: Found, missing: number, file: Scanned): boolean {
-  return later.synced >= missing || later.in !== file
+/** Where group `missing` should be, and something else is. */
+async function damageIn(
+  places: readonly Place[],
+  files: readonly JournalScan[],
+  beyond: readonly Group[],
+  missing: number,
+): Promise<Place | undefined> {
+  for (const place of places) if (await place.in.isDirty(place.position, missing)) return place
+  const [group] = beyond
+  const file = files.find(({ path }) => path === group?.file)
+  return file && group && { in: file, position: group.position }
 }
 
-/** Whether something is there that neither is the end of the journal nor was there before group `missing`. */
-function isDirty(place: Place, missing: number, crc32c: Crc32c): boolean {
-  const { in: file, position } = place
-  const head = file.bytes.subarray(position, position + GROUP_HEADER_BYTES)
-  if (head.every((byte) => byte === 0)) return false
-  const header = readGroupHeader(file.bytes, position, crc32c)
-  return header === undefined || header.sequence >= missing
-}
-
-function restOf(file: Scanned, tail: JournalTail, beyond: readonly Found[]): JournalRest[] {
-  const positions = beyond.filter((group) => group.in === file).map(({ position }) => position)
+async function restOf(
+  file: JournalScan,
+  tail: JournalTail,
+  beyond: readonly Group[],
+): Promise<readonly JournalRest[]> {
+  const positions = beyond.filter((group) => group.file === file.path).map(({ position }) => position)
   if (tail.kind !== 'clean' && tail.file === file.path) positions.push(tail.position)
-  if (positions.length === 0) return []
-  const position = Math.min(...positions)
-  return [{ file: file.path, position, sizeBytes: contentEnd(file.bytes) - position }]
-}
-
-/** Where the zeros begin that the file ends with. */
-function contentEnd(bytes: Uint8Array): number {
-  return bytes.findLastIndex((byte) => byte !== 0) + 1
-}
-
-function* parsed(chain: readonly Found[]): Generator<Group> {
-  for (const { in: file, position, ...header } of chain) {
-    yield {
-      ...header,
-      file: file.path,
-      position,
-      entries: readEntries(file.bytes, position, header, file.path),
-    }
-  }
+  return positions.length === 0 ? [] : [await file.restFrom(Math.min(...positions))]
 }

@@ -15,8 +15,9 @@ import {
 } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
-import { type Entry, type LogId, seeded } from './group.ts'
+import { type Entry, type EntryVisitor, type LogId, seeded } from './group.ts'
 import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
+import { walkEntries } from './journal-entries.ts'
 import {
   type Group,
   type JournalContent,
@@ -72,6 +73,8 @@ export interface CreatedLog {
 export interface LivingEntry {
   readonly entry: Exclude<Entry, { readonly kind: 'delete' }>
   readonly file: string
+  /** Of a batch in the file. */
+  readonly position: number
 }
 
 export function keyOf({ topicId, partition }: LogId): string {
@@ -81,9 +84,9 @@ export function keyOf({ topicId, partition }: LogId): string {
 /** @throws OdradekError CORRUPT_LOG where there is no telling what the directory holds, UNSUPPORTED, STORAGE_ERROR */
 export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<RecoveryPlan> {
   const checkpoint = await checkpointOf(fs, crc32c)
-  const journal = await readJournal(fs, checkpoint.sequence, seeded(crc32c, checkpoint.seed))
+  const journal = await journalOf(fs, checkpoint, crc32c)
   const { tail } = journal
-  const { deleted, deletions, starts, logs } = lookAhead(journal.groups, checkpoint.deleting)
+  const { deleted, deletions, starts, logs } = await lookAhead(fs, journal.groups, checkpoint.deleting)
   const refusals: Refused[] = []
   if (tail.kind === 'corrupt') refusals.push({ error: corruptJournal(tail), salvageable: true })
   const lost = await lostJournal(fs, checkpoint)
@@ -120,6 +123,13 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
   }
 }
 
+/** After a close there is nothing in it that the checkpoint does not have. */
+async function journalOf(fs: FileSystem, checkpoint: Checkpoint, crc32c: Crc32c): Promise<JournalContent> {
+  const { sequence, seed, clean } = checkpoint
+  if (clean) return { groups: [], next: sequence + 1, tail: { kind: 'clean' }, rest: [] }
+  return readJournal(fs, sequence, seeded(crc32c, seed))
+}
+
 async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint> {
   const stored = await readCheckpoint(fs, crc32c)
   if (stored !== undefined) return stored
@@ -138,38 +148,76 @@ async function checkpointOf(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint>
  * What has to be known of the groups before segments are looked at: files may be gone for a reason. A log may come
  * again after it was deleted, and then has nothing of the one before.
  */
-function lookAhead(groups: Iterable<Group>, deleting: readonly LogId[]) {
+async function lookAhead(fs: FileSystem, groups: readonly Group[], deleting: readonly LogId[]) {
   const deleted = new Map(deleting.map((log) => [keyOf(log), log]))
   const deletions = new Map<string, number>()
   const starts = new Map<string, number>()
   const logs = new Map<string, LogId>()
-  for (const { entries } of groups) {
-    for (const entry of entries) {
-      if (entry.kind === 'meta') continue
-      const key = keyOf(entry.log)
-      const [there, gone] = entry.kind === 'delete' ? [deleted, logs] : [logs, deleted]
-      there.set(key, entry.log)
-      gone.delete(key)
-      if (entry.kind === 'delete') deletions.set(key, (deletions.get(key) ?? 0) + 1)
-      if (entry.kind === 'start') starts.set(key, entry.offset)
-    }
+  // Those of whom another batch says nothing new.
+  const known = new Set<LogId>()
+  const isThere = (log: LogId): void => {
+    if (known.has(log)) return
+    known.add(log)
+    const key = keyOf(log)
+    logs.set(key, log)
+    deleted.delete(key)
   }
+  const visitor: EntryVisitor = {
+    batch: isThere,
+    meta: () => {},
+    start(log, offset) {
+      isThere(log)
+      starts.set(keyOf(log), offset)
+    },
+    delete(log) {
+      const key = keyOf(log)
+      known.clear()
+      deleted.set(key, log)
+      logs.delete(key)
+      deletions.set(key, (deletions.get(key) ?? 0) + 1)
+    },
+  }
+  for await (const _ of walkEntries(fs, groups, visitor));
   return { deleted, deletions, starts, logs }
 }
 
-/** The entries that still mean something, in order: not those of logs that are deleted after them. */
-export function* livingEntries({ journal, deletions }: RecoveryPlan): Generator<LivingEntry> {
-  const toCome = new Map(deletions)
-  for (const { entries, file } of journal.groups) {
-    for (const entry of entries) {
-      if (entry.kind === 'meta') yield { entry, file }
-      else {
-        const key = keyOf(entry.log)
-        const left = toCome.get(key) ?? 0
-        if (entry.kind === 'delete') toCome.set(key, left - 1)
-        else if (left === 0) yield { entry, file }
-      }
-    }
+/** Which entries still mean something: those of a log that is deleted after them do not. Asked in their order. */
+export class Living {
+  /** Deletions to come. */
+  readonly #toCome: Map<string, number>
+
+  constructor({ deletions }: Pick<RecoveryPlan, 'deletions'>) {
+    this.#toCome = new Map(deletions)
+  }
+
+  has(log: LogId): boolean {
+    return this.#toCome.size === 0 || (this.#toCome.get(keyOf(log)) ?? 0) === 0
+  }
+
+  deleted(log: LogId): void {
+    const key = keyOf(log)
+    this.#toCome.set(key, (this.#toCome.get(key) ?? 0) - 1)
+  }
+}
+
+/** The entries that still mean something, in order. What they are views of is good until the next one is asked for. */
+export async function* livingEntries(fs: FileSystem, plan: RecoveryPlan): AsyncGenerator<LivingEntry> {
+  const living = new Living(plan)
+  let told: Omit<LivingEntry, 'file'>[] = []
+  const visitor: EntryVisitor = {
+    batch(log, bytes, from, end, position) {
+      const entry = { kind: 'batch', log, bytes: bytes.subarray(from, end) } as const
+      if (living.has(log)) told.push({ entry, position })
+    },
+    meta: (changes) => told.push({ entry: { kind: 'meta', changes }, position: 0 }),
+    start(log, offset) {
+      if (living.has(log)) told.push({ entry: { kind: 'start', log, offset }, position: 0 })
+    },
+    delete: (log) => living.deleted(log),
+  }
+  for await (const file of walkEntries(fs, plan.journal.groups, visitor)) {
+    for (const each of told) yield { ...each, file }
+    told = []
   }
 }
 

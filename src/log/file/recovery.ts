@@ -15,7 +15,8 @@ import { PartitionState } from '../state.ts'
 import type { StoredCompaction } from './checkpoint.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
-import type { LogId } from './group.ts'
+import type { EntryVisitor, LogId } from './group.ts'
+import { walkEntries } from './journal-entries.ts'
 import type { JournalTail } from './journal-reader.ts'
 import { applyChanges } from './meta.ts'
 import {
@@ -23,7 +24,7 @@ import {
   type CreatedLog,
   type KeptLog,
   keyOf,
-  livingEntries,
+  Living,
   planRecovery,
   type RecoveryPlan,
 } from './recovery-plan.ts'
@@ -86,7 +87,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
   for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
   const meta = new Map(checkpoint.meta)
-  await replay(plan, logs, meta)
+  await replay(options.fs, plan, logs, meta)
   startEpochs(newEpochs === null ? salvaged : logs)
   if (newEpochs === 'unclean' && logs.size > 0) {
     findings.push(
@@ -139,22 +140,40 @@ async function created(options: RecoveryOptions, { id, segments: plan }: Created
 }
 
 async function replay(
+  fs: FileSystem,
   plan: RecoveryPlan,
   logs: ReadonlyMap<string, RecoveredLog>,
   meta: Map<string, unknown>,
 ): Promise<void> {
   const replays = new Map<string, Replay>()
+  // The journal names a log by the same object mostly.
+  const near = new Map<LogId, Replay>()
+  const living = new Living(plan)
   const scan = new BatchScan()
-  for (const { entry } of livingEntries(plan)) {
-    if (entry.kind === 'meta') {
-      applyChanges(meta, entry.changes)
-      continue
-    }
-    const key = keyOf(entry.log)
-    const of = replays.get(key) ?? new Replay(logs.get(key) as RecoveredLog, scan)
-    replays.set(key, of)
-    if (entry.kind === 'start') of.start(entry.offset)
-    else await of.batch(entry.bytes)
+  /** With enough to be written, or with something that is only good until the walk goes on. */
+  const due = new Set<Replay>()
+  const replayOf = (log: LogId): Replay => {
+    const key = keyOf(log)
+    const replay = replays.get(key) ?? new Replay(logs.get(key) as RecoveredLog, scan)
+    replays.set(key, replay)
+    near.set(log, replay)
+    return replay
+  }
+  const visitor: EntryVisitor = {
+    batch(log, bytes, from, end) {
+      if (!living.has(log)) return
+      const replay = near.get(log) ?? replayOf(log)
+      if (replay.batch(bytes, from, end)) due.add(replay)
+    },
+    meta: (changes) => applyChanges(meta, changes),
+    start(log, offset) {
+      if (living.has(log)) replayOf(log).start(offset)
+    },
+    delete: (log) => living.deleted(log),
+  }
+  for await (const _ of walkEntries(fs, plan.journal.groups, visitor)) {
+    for (const replay of due) await replay.write()
+    due.clear()
   }
   for (const each of replays.values()) await each.finish()
 }

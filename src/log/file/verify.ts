@@ -12,6 +12,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import { PartitionState } from '../state.ts'
 import { CHECKPOINT_FILE, type StoredSegment } from './checkpoint.ts'
+import type { FileSystem } from './fs.ts'
 import type { LogId } from './group.ts'
 import { type DataDirectory, type DirectoryOptions, readDirectory } from './inspect.ts'
 import { type KeptLog, keyOf, livingEntries, type RecoveryPlan } from './recovery-plan.ts'
@@ -80,7 +81,7 @@ async function* walk(
   const { plan, damage } = directory
   const verified = { logs: 0, segments: 0, sizeBytes: 0, groups: directory.report.journal?.groups ?? 0 }
   if (damage !== undefined) yield findingAt(damage.file, damage.position, damage.what)
-  if (plan !== undefined) yield* ofJournal(plan, options.crc32c)
+  if (plan !== undefined) yield* ofJournal(options.fs, plan, options.crc32c)
   for (const log of plan?.kept ?? []) yield* ofLog(log)
   const work = (await workOf(directory)).filter(({ log }) => wanted(log))
   const totalBytes = sum(work.flatMap(({ segments }) => segments))
@@ -110,18 +111,17 @@ async function workOf({ fs, crc32c, plan, report }: DataDirectory): Promise<Work
   })
 }
 
-function* ofJournal(plan: RecoveryPlan, crc32c: Crc32c): Generator<Finding> {
+async function* ofJournal(fs: FileSystem, plan: RecoveryPlan, crc32c: Crc32c): AsyncGenerator<Finding> {
   const { tail } = plan.journal
   const ends = new Map(plan.kept.map(({ stored }) => [keyOf(stored), stored.end]))
   const scan = new BatchScan({ crc32c })
-  for (const { entry, file } of livingEntries(plan)) {
+  for await (const { entry, file, position } of livingEntries(fs, plan)) {
     if (entry.kind !== 'batch') continue
     const { bytes } = entry
     const end = ends.get(keyOf(entry.log)) ?? 0
     const whole = scan.start(bytes).next() && scan.sizeBytes === bytes.length
-    if (!whole) yield findingAt(file, bytes.byteOffset + scan.position, scan.fault || 'not one whole batch')
-    else if (scan.base > end)
-      yield findingAt(file, bytes.byteOffset, `offset ${scan.base} where ${end} should be`)
+    if (!whole) yield findingAt(file, position + scan.position, scan.fault || 'not one whole batch')
+    else if (scan.base > end) yield findingAt(file, position, `offset ${scan.base} where ${end} should be`)
     if (whole) ends.set(keyOf(entry.log), Math.max(end, scan.last + 1))
   }
   if (tail.kind === 'corrupt') yield findingAt(tail.file, tail.position, tail.why)

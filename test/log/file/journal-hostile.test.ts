@@ -8,6 +8,7 @@ import {
   A,
   crc32c,
   diskOf,
+  entriesOf,
   FILE_BYTES,
   fileOf,
   groupBytes,
@@ -97,8 +98,11 @@ describe('a group whose CRC holds', () => {
     const view = new DataView(bytes.buffer)
     view.setUint32(24, crc32c(bytes.subarray(32)))
     view.setUint32(28, crc32c(bytes.subarray(0, 28)))
-    const { groups } = await readJournal(diskOf(bytes, undefined), 0, crc32c)
-    expect(() => [...groups]).toThrow(/journal\/a, position 32/)
+    const fs = diskOf(bytes, undefined)
+    const { groups } = await readJournal(fs, 0, crc32c)
+    await expect(entriesOf(fs, groups)).rejects.toThrow(/journal\/a, position 32/)
+    await expect(entriesOf(fs, groups)).rejects.toMatchObject({ code: 'CORRUPT_LOG', file: A, position: 32 })
+    expect(fs.openFiles).toBe(0)
   })
 })
 

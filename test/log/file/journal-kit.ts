@@ -1,8 +1,20 @@
 /** What the tests of the journal share: groups that can be told apart, and what is read back as plain data. */
 import type { FileSystem } from '../../../src/log/file/fs.ts'
-import { type Entry, GroupBuilder, type LogId, seeded } from '../../../src/log/file/group.ts'
+import {
+  type Entry,
+  type EntryVisitor,
+  entryEnd,
+  GROUP_HEADER_BYTES,
+  GroupBuilder,
+  type GroupHeader,
+  type LogId,
+  LogIds,
+  seeded,
+  visitEntry,
+} from '../../../src/log/file/group.ts'
 import { JOURNAL_FILES, type Journal } from '../../../src/log/file/journal.ts'
-import type { JournalTail } from '../../../src/log/file/journal-reader.ts'
+import { walkEntries } from '../../../src/log/file/journal-entries.ts'
+import type { Group, JournalTail } from '../../../src/log/file/journal-reader.ts'
 import { readJournal } from '../../../src/log/file/journal-reader.ts'
 import { crc32c as plain } from '../../../src/log/format/crc32c.ts'
 import { SimFs } from '../../support/sim-fs.ts'
@@ -42,19 +54,62 @@ export function fileOf(sizeBytes: number, ...parts: readonly Uint8Array[]): Uint
   return bytes
 }
 
+/** The entries of the whole group at `at`; throws where one is none. */
+export function entriesIn(bytes: Uint8Array, at: number, header: GroupHeader): Entry[] {
+  const entries: Entry[] = []
+  const visitor = collectorOf(entries)
+  const end = at + header.sizeBytes
+  const ids = new LogIds()
+  for (let from = at + GROUP_HEADER_BYTES; from < end; ) {
+    const next = entryEnd(bytes, from)
+    if (next > end || !visitEntry(bytes, from, next, from, ids, visitor))
+      throw new Error(`no entry at ${from}`)
+    from = next
+  }
+  return entries
+}
+
+/** Notes what it is told, batches in memory of their own. */
+export function collectorOf(entries: Entry[]): EntryVisitor {
+  return {
+    batch: (log, bytes, from, end) => entries.push({ kind: 'batch', log, bytes: bytes.slice(from, end) }),
+    meta: (changes) => entries.push({ kind: 'meta', changes }),
+    start: (log, offset) => entries.push({ kind: 'start', log, offset }),
+    delete: (log) => entries.push({ kind: 'delete', log }),
+  }
+}
+
+/** The entries of groups that were found. */
+export async function entriesOf(
+  fs: FileSystem,
+  groups: readonly Group[],
+  windowBytes?: number,
+): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for await (const _ of walkEntries(fs, groups, collectorOf(entries), windowBytes));
+  return entries
+}
+
 export interface Read {
   readonly sequences: readonly number[]
   readonly tail: JournalTail
   readonly next: number
 }
 
-/** Reads, and checks that each group holds what `group` put into it. */
+/** Windows that nothing fits into, that something does, and the usual one. */
+const WINDOWS = [1, 37, 128, undefined]
+let turn = 0
+
+/** Reads, and checks that each group holds what `group` put into it. The window is another one each time. */
 export async function read(fs: FileSystem, after = 0): Promise<Read> {
-  const { groups, next, tail } = await readJournal(fs, after, crc32c)
+  const windowBytes = WINDOWS[turn++ % WINDOWS.length]
+  const { groups, next, tail } = await readJournal(fs, after, crc32c, windowBytes)
   const sequences: number[] = []
-  for (const { sequence, entries, sizeBytes } of groups) {
+  for (const each of groups) {
+    const { sequence, sizeBytes } = each
     sequences.push(sequence)
-    const payload = (entries.at(-1) as Extract<Entry, { kind: 'batch' }>).bytes
+    const payload = ((await entriesOf(fs, [each], windowBytes)).at(-1) as Extract<Entry, { kind: 'batch' }>)
+      .bytes
     const written = payloadOf(sequence, payload.length)
     if (sizeBytes !== 56 + payload.length || !Buffer.from(written).equals(payload)) {
       throw new Error(`group ${sequence} changed`)

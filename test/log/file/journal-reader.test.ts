@@ -10,6 +10,7 @@ import {
   CLEAN,
   crc32c,
   diskOf,
+  entriesOf,
   FILE_BYTES,
   fileOf,
   groupBytes,
@@ -47,8 +48,8 @@ describe('a journal that nothing happened to', () => {
           .slice(1)
           .map((placed) => ({ ...placed, file: A })),
       )
-      expect(found.map(({ entries }) => entries.map(({ kind }) => kind))).toEqual(
-        Array.from({ length: 4 }, () => ['batch', 'batch']),
+      expect((await entriesOf(fs, found)).map(({ kind }) => kind)).toEqual(
+        Array.from({ length: 8 }, () => 'batch'),
       )
     }
   })

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { readCheckpoint, type StoredLog, writeCheckpoint } from '../../../src/log/file/checkpoint.ts'
+import {
+  type Checkpoint,
+  readCheckpoint,
+  type StoredLog,
+  writeCheckpoint,
+} from '../../../src/log/file/checkpoint.ts'
 import { fileEngine } from '../../../src/log/file/file-engine.ts'
 import { GroupBuilder, seeded } from '../../../src/log/file/group.ts'
 import { readDirectory } from '../../../src/log/file/inspect.ts'
@@ -62,7 +67,7 @@ describe('verification', () => {
   it('finds no damage in what a program leaves, wherever it is stopped, by a kill or by a loss of power', async () => {
     let torn = 0
     for (const durability of ['fsync', 'os'] as const) {
-      for (let stop = 1; stop < 260; stop += 7) {
+      for (let stop = 1; stop < 260; stop += 5) {
         const left = await leftBy(stop % 5, { durability, stop })
         for (const fs of [left.copy(), left.crash({ seed: stop }), left.crash({ seed: stop + 1 })]) {
           const { findings } = await verify(fs)
@@ -160,9 +165,10 @@ describe('verification', () => {
 
   it('checks the batches that only the journal has', async () => {
     const fs = await closed()
-    const { seed, sequence } = (await readCheckpoint(fs, crc32c)) as NonNullable<
-      Awaited<ReturnType<typeof readCheckpoint>>
-    >
+    const checkpoint = (await readCheckpoint(fs, crc32c)) as Checkpoint
+    const { seed, sequence } = checkpoint
+    // After a close nobody reads the journal.
+    await writeCheckpoint(fs, { ...checkpoint, clean: false }, crc32c)
     const group = new GroupBuilder()
     const log = { topicId: 't', partition: 0 }
     const good = batchAt(7, { deltas: 2 })
