@@ -35,6 +35,7 @@ export class Bench {
   readonly state: PartitionState = new PartitionState()
   readonly segments: Segments
   readonly log: Compactable
+  readonly resident: Resident
   readonly marks = { start: 0, stable: 0, high: 0, end: 0, epoch: 0 }
   /** As if everything were written at once. */
   readonly behind = {
@@ -55,6 +56,7 @@ export class Bench {
     this.#options = options
     this.compression = options.compression ?? tinyCompression
     const resident = new Resident(segments, new ChunkCache(), decoder, this.state)
+    this.resident = resident
     const room = new Room(this.marks, new Extent(0))
     const { state, marks } = this
     const behind = this.behind as unknown as Behind
