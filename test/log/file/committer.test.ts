@@ -262,6 +262,28 @@ describe('a journal that fails', () => {
     },
   )
 
+  it('at growing fails too, and nothing that was accepted is lost', async () => {
+    const machine = await Machine.open({ journalBytes: 4 * MiB })
+    const log = await machine.log()
+    for (let i = 0; i < 40; i++) put(log, filled(10 * KiB, i))
+    machine.fail((operation, path) => {
+      const grows = machine.fs.bytesOf('journal/a').length <= 1 * MiB && machine.count('write journal/a') > 1
+      return operation === 'write' && path === 'journal/a' && grows ? { fail: 'EIO' } : undefined
+    })
+    machine.operations.length = 0
+    await settled(log)
+    const { high } = log.marks
+    for (let answer = 0; answer !== LOG_POISONED; answer = put(log, filled(100 * KiB)))
+      await machine.clock.settle()
+    expect([high, machine.reports.at(-1)]).toEqual([
+      40,
+      { what: 'the journal failed, and accepts nothing more', code: 'OUTCOME_UNKNOWN' },
+    ])
+    machine.mend()
+    const next = await Machine.on(machine.fs.crash({ seed: 1 }))
+    expect((await next.log()).marks.end).toBeGreaterThanOrEqual(40)
+  })
+
   it('goes on to be read, and says so to a log that is opened afterwards', async () => {
     const machine = await Machine.open()
     const log = await machine.log()

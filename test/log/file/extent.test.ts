@@ -41,6 +41,20 @@ describe('the extent of a log', () => {
     expect([extent.offsetAt(-1), extent.offsetAt(5000)]).toEqual([5, 15])
   })
 
+  it('forgets points below its start, by halves, and nothing above', () => {
+    const extent = filled(
+      0,
+      Array.from({ length: 300 }, () => [10, 40 * KiB] as const),
+    )
+    for (let start = 0; start <= 3000; start += 7) {
+      extent.trim(start)
+      for (const offset of [start, Math.min(start + 25, 3000), 3000]) {
+        expect(extent.positionOf(offset)).toBe(Math.floor((offset / 10) * 40 * KiB))
+        expect(extent.offsetAt(extent.positionOf(offset))).toBe(offset)
+      }
+    }
+  })
+
   it('never falls, finds each position again, and keeps both when it is trimmed', () => {
     const steps = fc.array(fc.tuple(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 20 * KiB })), {
       minLength: 1,
