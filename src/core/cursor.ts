@@ -211,6 +211,7 @@ export class Cursor {
   peek(most: number, into: Slice): PeekResult {
     const { log, mark, policy, window } = this
     const span = window.unsettled === 0 ? 0 : window.next - window.committed
+    if (mark.runsLow) mark.ahead()
     const max = Math.min(most, mark.allowed - window.next, MAX_WINDOW - span)
     if (max <= 0) return 'end'
     return policy === null ? log.peek(window.next, max, 'committed', into) : policy.peek(max, into)

@@ -9,6 +9,8 @@
  * still runs out of attempts. What a crash left behind is handed out one by one, each start stored, so that
  * the record to blame is told from its neighbours. At-most-once commits the block itself. Where nothing
  * outlives the process, nothing is stored and everything may be handed out.
+ *
+ * The next block is asked for while half of this one is left, so that handing out waits for no disk.
  */
 import type { Cursor } from './cursor.ts'
 import { DEAD, type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
@@ -16,6 +18,8 @@ import { type CursorState, Restored, StartRuns } from './restored.ts'
 
 /** Offsets that one stored mark allows to be handed out. */
 const BLOCK = 256
+/** When fewer are left, the next mark is stored. */
+const LOW = BLOCK / 2
 
 export class DeliveryMark {
   readonly #cursor: Cursor
@@ -23,6 +27,10 @@ export class DeliveryMark {
   /** Below it, records may be handed out. */
   allowed: number
   #reserved = 0
+  /** A mark that is being stored. */
+  #storing: Promise<void> | null = null
+  /** The last one was not stored, or not yet. */
+  #failed = false
   /** Counts what became of reservations, so that one that was overtaken allows nothing. */
   #turn = 0
   #restored: Restored | null
@@ -62,6 +70,11 @@ export class DeliveryMark {
     return this.#restored !== null && this.#restored.knownStarts(offset) >= attempts
   }
 
+  /** Whether the next block should be asked for. */
+  get runsLow(): boolean {
+    return this.allowed - this.#cursor.window.next < LOW
+  }
+
   /** Whether so many records, or all there are, may be handed out now. What a crash left goes one by one. */
   covers(records: number): boolean {
     const { window, log } = this.#cursor
@@ -69,35 +82,63 @@ export class DeliveryMark {
     return this.allowed >= wanted || wanted <= window.next || this.#restored !== null
   }
 
-  /** Stores the mark for the next block. */
-  async reserve(): Promise<void> {
-    const cursor = this.#cursor
-    const reserved = Math.min(this.#blockEnd(), cursor.log.marks.stable)
+  /** Stores the mark for what comes next, if that is not under way. */
+  reserve(): Promise<void> {
+    this.#storing ??= this.#store(this.#blockEnd())
+    return this.#storing
+  }
+
+  /**
+   * Stores the mark for the next block while there is one to be handed out, so that nobody has to wait for it. Where that
+   * fails, whoever needs the next block tries again, and tells.
+   */
+  ahead(): void {
+    if (this.#storing !== null || this.#failed || this.#restored !== null) return
+    const end = this.#blockEnd()
+    if (end <= this.allowed) return
+    this.#storing = this.#store(end)
+    this.#storing.catch(() => undefined)
+  }
+
+  async #store(end: number): Promise<void> {
     const turn = ++this.#turn
-    this.#reserved = reserved
-    await cursor.reader.ctx.commits.store([cursor])
-    if (this.#turn === turn) this.allowed = reserved
+    this.#reserved = end
+    this.#failed = true
+    try {
+      await this.#cursor.reader.ctx.commits.store([this.#cursor])
+      if (this.#turn === turn) this.allowed = end
+      this.#failed = false
+    } finally {
+      if (this.#turn === turn) this.#storing = null
+    }
   }
 
   #blockEnd(): number {
-    const { next } = this.#cursor.window
+    const { window, log, reader } = this.#cursor
+    const { stable } = log.marks
+    const { next } = window
     const old = this.#restored
-    if (old === null || next >= old.until) return next + BLOCK
+    if (old === null || next >= old.until) {
+      // Also what is not there yet, so that nobody waits at the tail; but what is committed as a block is never seen again.
+      return reader.atMostOnce ? Math.min(next + BLOCK, stable) : next + BLOCK
+    }
     let last = next
     while (old.isSettled(last)) last++
-    return last + 1
+    return Math.min(last + 1, stable)
   }
 
   /** Nothing is handed out any more until a mark is stored again: what was only reserved was never started. */
   release(): void {
     if (this.#durable) this.allowed = this.#cursor.window.next
     this.#turn++
+    this.#storing = null
     this.#reserved = 0
   }
 
   reset(at: number): void {
     this.allowed = this.#durable ? at : Number.POSITIVE_INFINITY
     this.#turn++
+    this.#storing = null
     this.#reserved = 0
     this.#restored = null
   }
