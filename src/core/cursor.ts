@@ -253,6 +253,7 @@ export class Cursor {
     }
     dispatcher.activate()
     this.log.load(missing, LOAD_BYTES, 'committed').then(done, (error: unknown) => {
+      if (this.closed) return done()
       this.reader.raise(error, 'reading what overflow is about to evict')
       due.after(LOAD_RETRY_MS, done)
     })

@@ -438,6 +438,8 @@ export class Pump {
     }
     dispatcher.activate()
     promise.then(done, (error: unknown) => {
+      // Nobody is there for whom it failed: the log was closed, or deleted, under way.
+      if (this.#cursor.closed) return done()
       reader.raise(error, what)
       due.after(LOAD_RETRY_MS, done)
     })

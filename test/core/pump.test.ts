@@ -29,6 +29,32 @@ describe('a reader', () => {
     expect(seen.at(-1)).toEqual([4, 'after'])
   })
 
+  it('that is closed, or whose topic goes, while the log pages in is told nothing', async () => {
+    for (const end of ['close', 'delete'] as const) {
+      const memory = memoryEngine({ clock: new ManualClock() })
+      let fail: (error: unknown) => void = () => {}
+      const load = (): Promise<never> =>
+        new Promise((_, reject) => {
+          fail = reject
+        })
+      const changes = { load, peek: () => 'miss' as const }
+      const world = new World(
+        {},
+        withLogs(memory, async (spec) => changedLog(await memory.openLog(spec), changes)),
+      )
+      const topic = await world.broker.createTopic('orders')
+      await topic.subscribe(() => undefined, { id: 'reader' })
+      await topic.publish('a')
+      await world.settle()
+      if (end === 'close') await world.broker.close({ drainMs: 0 })
+      else await world.broker.deleteTopic('orders')
+      fail(new Error('the log is closed'))
+      await world.settle()
+      expect(world.raised('error')).toEqual([])
+      if (end === 'delete') await world.broker.idle()
+    }
+  })
+
   it('goes back to the end of a log that lost its tail', async () => {
     const clock = new ManualClock()
     const memory = memoryEngine({ clock })
