@@ -70,7 +70,7 @@ export function entriesIn(bytes: Uint8Array, at: number, header: GroupHeader): E
 }
 
 /** Notes what it is told, batches in memory of their own. */
-export function collectorOf(entries: Entry[]): EntryVisitor {
+function collectorOf(entries: Entry[]): EntryVisitor {
   return {
     batch: (log, bytes, from, end) => entries.push({ kind: 'batch', log, bytes: bytes.slice(from, end) }),
     meta: (changes) => entries.push({ kind: 'meta', changes }),
