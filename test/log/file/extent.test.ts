@@ -79,4 +79,41 @@ describe('the extent of a log', () => {
       { seed: 20_261_130, numRuns: 200 },
     )
   })
+
+  it('stays right outside of what takes other bytes than before, also where that is nothing', () => {
+    const steps = fc.array(fc.tuple(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 20 * KiB })), {
+      minLength: 1,
+      maxLength: 100,
+    })
+    const share = fc.double({ min: 0, max: 1, noNaN: true })
+    fc.assert(
+      fc.property(steps, share, share, share, fc.nat(100 * KiB), (given, a, b, c, sizeBytes) => {
+        const extent = filled(0, given)
+        const end = given.reduce((sum, [count]) => sum + count, 0)
+        const [from, to] = [a, b].map((each) => Math.floor(each * end)).sort((x, y) => x - y) as [
+          number,
+          number,
+        ]
+        const start = Math.floor(c * end)
+        extent.trim(Math.min(start, from))
+        const sizes = Array.from(
+          { length: end + 1 },
+          (_, offset) => extent.endPosition - extent.positionOf(offset),
+        )
+        extent.replaced(from, to, sizeBytes)
+        const size = (offset: number): number => extent.endPosition - extent.positionOf(offset)
+        for (let offset = Math.min(start, from); offset <= end; offset++) {
+          if (offset >= to) expect(size(offset)).toBe(sizes[offset])
+          if (offset > 0) expect(size(offset)).toBeLessThanOrEqual(size(offset - 1))
+        }
+        if (from < to) expect(size(from) - size(to)).toBe(sizeBytes)
+        expect(extent.offsetAt(extent.endPosition)).toBeLessThanOrEqual(end)
+        // And it goes on.
+        const position = extent.endPosition
+        extent.append(end + 3, 50)
+        expect(extent.endPosition).toBe(position + 50)
+      }),
+      { seed: 20_261_130, numRuns: 200 },
+    )
+  })
 })
