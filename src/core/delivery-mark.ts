@@ -16,10 +16,12 @@ import type { Cursor } from './cursor.ts'
 import { DEAD, type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { type CursorState, Restored, StartRuns } from './restored.ts'
 
-/** Offsets that one stored mark allows to be handed out. */
+/**
+ * Offsets that one stored mark allows to be handed out: the fewest, as a crash makes a start of each; and the most, for
+ * readers that use up a block while the mark of the next one is being stored.
+ */
 const BLOCK = 256
-/** When fewer are left, the next mark is stored. */
-const LOW = BLOCK / 2
+const MAX_BLOCK = 2_048
 
 export class DeliveryMark {
   readonly #cursor: Cursor
@@ -27,6 +29,7 @@ export class DeliveryMark {
   /** Below it, records may be handed out. */
   allowed: number
   #reserved = 0
+  #block = BLOCK
   /** A mark that is being stored. */
   #storing: Promise<void> | null = null
   /** The last one was not stored, or not yet. */
@@ -72,13 +75,13 @@ export class DeliveryMark {
 
   /** Whether the next block should be asked for. */
   get runsLow(): boolean {
-    return this.allowed - this.#cursor.window.next < LOW
+    return this.allowed - this.#cursor.window.next < this.#block / 2
   }
 
   /** Whether so many records, or all there are, may be handed out now. What a crash left goes one by one. */
   covers(records: number): boolean {
     const { window, log } = this.#cursor
-    const wanted = Math.min(window.next + Math.min(records, BLOCK), log.marks.stable)
+    const wanted = Math.min(window.next + Math.min(records, this.#block), log.marks.stable)
     return this.allowed >= wanted || wanted <= window.next || this.#restored !== null
   }
 
@@ -94,10 +97,15 @@ export class DeliveryMark {
    */
   ahead(): void {
     if (this.#storing !== null || this.#failed || this.#restored !== null) return
+    const { allowed } = this
     const end = this.#blockEnd()
-    if (end <= this.allowed) return
+    if (end <= allowed) return
     this.#storing = this.#store(end)
-    this.#storing.catch(() => undefined)
+    const { window } = this.#cursor
+    this.#storing.then(
+      () => this.#adapt(allowed - window.next),
+      () => undefined,
+    )
   }
 
   async #store(end: number): Promise<void> {
@@ -113,6 +121,12 @@ export class DeliveryMark {
     }
   }
 
+  /** By what is left of a block when the mark of the next one is stored. */
+  #adapt(left: number): void {
+    if (left <= 0) this.#block = Math.min(this.#block * 2, MAX_BLOCK)
+    else if (left > this.#block / 4) this.#block = Math.max(this.#block / 2, BLOCK)
+  }
+
   #blockEnd(): number {
     const { window, log, reader } = this.#cursor
     const { stable } = log.marks
@@ -120,7 +134,7 @@ export class DeliveryMark {
     const old = this.#restored
     if (old === null || next >= old.until) {
       // Also what is not there yet, so that nobody waits at the tail; but what is committed as a block is never seen again.
-      return reader.atMostOnce ? Math.min(next + BLOCK, stable) : next + BLOCK
+      return reader.atMostOnce ? Math.min(next + this.#block, stable) : next + this.#block
     }
     let last = next
     while (old.isSettled(last)) last++

@@ -31,6 +31,29 @@ async function reading(machine: Machine, guarantee?: 'at-most-once'): Promise<Re
   return { process, values, publish }
 }
 
+describe('a reader that is behind', () => {
+  it('and faster than the disk has larger blocks, up to a bound', async () => {
+    const machine = new Machine()
+    const process = await machine.boot({ commitFlushMs: 1_000_000 })
+    const topic = await process.broker.createTopic<number>('orders')
+    await topic.publishAll(upTo(20_000).map((value) => ({ value })))
+    machine.beforePut = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    const values: unknown[] = []
+    const before = machine.puts.length
+    await process.broker.subscribe('orders', (d) => void values.push(d.value), {
+      id: 'reader',
+      from: 'earliest',
+    })
+    for (let turns = 0; values.length < 20_000 && turns < 100; turns++) await process.settle()
+    expect(values).toEqual(upTo(20_000))
+    const marks = marksIn(machine.puts.slice(before))
+    expect(marks.length).toBeLessThan(30)
+    const steps = marks.map((mark, i) => mark - (marks[i - 1] ?? 0))
+    expect(Math.max(...steps)).toBeGreaterThan(1_024)
+    expect(Math.max(...steps)).toBeLessThanOrEqual(2_048)
+  })
+})
+
 describe('a reader at the tail', () => {
   it('waits for no mark but the first', async () => {
     const machine = new Machine()
