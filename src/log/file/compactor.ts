@@ -1,7 +1,7 @@
 /**
  * Compacts logs behind everybody's back, one at a time, when they are due: when half of what could be compacted was
- * written since, and when tombstones have had their time. Each slice of it waits for a turn of its own, so that whoever
- * has something to do goes first.
+ * written since, and when tombstones have had their time. Between its slices others have several turns, so that whoever
+ * has something to do is hardly held up.
  *
  *   a log was written to, or opened ─► due? ─► waiting ─► compacted, slice by slice ─► due again?
  *                                       └ no: a timer, where tombstones are to go
@@ -15,6 +15,8 @@ import type { Compactable } from './compactable.ts'
 import { type CompactionOptions, compactLog } from './compaction.ts'
 
 const RETRY_MS = 60_000
+/** Turns that others have for each slice: as many as it takes to publish something, and to be told so. */
+const REST_TURNS = 4
 
 export interface CompactorOptions extends Omit<CompactionOptions, 'now'> {
   readonly clock: Clock
@@ -106,15 +108,14 @@ export class Compactor {
 
   async #compact(log: Compactable): Promise<void> {
     const { clock, report } = this.#options
-    const turn = (): Promise<void> => new Promise((resolve) => clock.nextTurn(resolve))
     const slices = compactLog(log, { ...this.#options, now: () => clock.now() })
     try {
       for await (const slice of slices) {
-        if (!this.#isStopping) await turn()
+        await this.#rest()
         if (slice === 'replaced') await this.#room()
         if (this.#isStopping) return
       }
-      await turn()
+      await this.#rest()
     } catch (error) {
       if (!(error instanceof OdradekError)) throw error
       const damaged = error.code === 'CORRUPT_LOG'
@@ -124,6 +125,12 @@ export class Compactor {
       )
       this.#left.add(log)
       if (!damaged) this.#lookAt(log, clock.now() + RETRY_MS)
+    }
+  }
+
+  async #rest(): Promise<void> {
+    for (let turns = 0; turns < REST_TURNS && !this.#isStopping; turns++) {
+      await new Promise<void>((resolve) => this.#options.clock.nextTurn(resolve))
     }
   }
 

@@ -575,6 +575,26 @@ describe('a pass', () => {
     }
   })
 
+  it('of large segments is synced as it goes, so that the journal never waits for all of it', async () => {
+    const value = 'x'.repeat(1_000_000)
+    const large = Array.from({ length: 10 }, (_, i) => batch(i, [[`k${i}`, value]]))
+    const bench = await Bench.of([...large, batch(10, [['k0', 'again']]), batch(11, [['x', '']])], {
+      segmentBytes: 20_000_000,
+      mergedBytes: 20_000_000,
+    })
+    await bench.segments.append([batch(12, [['y', value]])], { base: 12, next: 13 })
+    bench.segments.rollEarly(0)
+    await bench.add(batch(13, [['z', '']], {}, T0 + 1))
+    let syncs = 0
+    bench.fs.onOperation = (operation, path) => {
+      if (operation === 'sync' && path.includes('-1.log')) syncs++
+      return undefined
+    }
+    await bench.compact()
+    expect([bench.log.until, syncs]).toEqual([13, 3])
+    expect((await bench.records()).map((each) => each.slice(0, 6))).not.toContain('0:k0=x')
+  })
+
   it('that fails leaves everything as it was', async () => {
     const bench = await Bench.of(many.slice(0, 8))
     const before = [await bench.records(), bench.segments.stored()]

@@ -263,7 +263,7 @@ describe('readers', () => {
     let done = false
     let passes = 0
     const read = async (): Promise<void> => {
-      while (!done || passes === 0) {
+      while (!done || compactableOf(log).until < 600) {
         const rows = await rowsOf(log)
         expectNewest(
           rows,
@@ -274,7 +274,7 @@ describe('readers', () => {
       }
     }
     const write = async (): Promise<void> => {
-      for (let i = 0; i < 1500; i++) {
+      for (let i = 0; i < 800; i++) {
         const [key, value, timestamp] = [`k${i % 7}`, `value ${i} ${'x'.repeat(50)}`, machine.clock.now()]
         said.push({ offset: i, key, value, timestamp })
         put(log, machine.clock, key, value)
@@ -284,7 +284,6 @@ describe('readers', () => {
     }
     await Promise.all([read(), read(), write()])
     expect(passes).toBeGreaterThan(10)
-    expect(compactableOf(log).until).toBeGreaterThan(1000)
     await machine.engine.close()
   })
 })
