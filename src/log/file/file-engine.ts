@@ -21,6 +21,7 @@ import { ChunkCache } from './chunk-cache.ts'
 import { type Capture, type Checkpointer, Committer } from './committer.ts'
 import { Compactor } from './compactor.ts'
 import { Extent } from './extent.ts'
+import { fewAtOnce } from './few-at-once.ts'
 import { FileLog } from './file-log.ts'
 import { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
@@ -478,8 +479,7 @@ class FileEngine implements Engine, Checkpointer {
   /** Where it cannot be written, the journal has everything. */
   async #checkpointAtClose(): Promise<void> {
     try {
-      const stored = this.#unopened()
-      for (const log of this.#logs.values()) stored.push(await log.settled())
+      const stored = [...this.#unopened(), ...(await fewAtOnce(this.#logs.values(), (log) => log.settled()))]
       await this.#checkpoint(this.#open.sequence, stored, { ...this.#besides(), clean: true })
     } catch (error) {
       this.#report(error, 'writing a checkpoint at the end; the next open reads the journal instead')

@@ -241,6 +241,9 @@ function afterZeros(bytes: Uint8Array, from: number): number {
   if (at % 8 !== 0) return at
   let word = at / 8
   // What equals zero has no bits but that of the sign: no byte of it begins anything.
+  for (const last = words.length - 4; word <= last; word += 4) {
+    if (words[word] !== 0 || words[word + 1] !== 0 || words[word + 2] !== 0 || words[word + 3] !== 0) break
+  }
   while (word < words.length && words[word] === 0) word++
   return word * 8
 }

@@ -14,6 +14,7 @@ import {
   type StoredLog,
 } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
+import { fewAtOnce } from './few-at-once.ts'
 import type { FileSystem } from './fs.ts'
 import { type Entry, type EntryVisitor, type LogId, seeded } from './group.ts'
 import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
@@ -91,35 +92,38 @@ export async function planRecovery(fs: FileSystem, crc32c: Crc32c): Promise<Reco
   if (tail.kind === 'corrupt') refusals.push({ error: corruptJournal(tail), salvageable: true })
   const lost = await lostJournal(fs, checkpoint)
   if (lost !== undefined) refusals.push({ error: lost, salvageable: true })
-  const kept: KeptLog[] = []
-  for (const stored of checkpoint.logs) {
-    const key = keyOf(stored)
-    if (deletions.has(key)) continue
-    logs.delete(key)
-    const neededFrom = starts.get(key) ?? stored.start
-    try {
-      const options = { fs, log: stored, start: stored.start, neededFrom }
-      kept.push({ stored, neededFrom, segments: await planSegments(options, stored.segments) })
-    } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
-      refusals.push({ error, salvageable: error instanceof DamagedFile })
-      kept.push({ stored, neededFrom, segments: undefined })
-    }
-  }
-  const created: CreatedLog[] = []
-  for (const id of logs.values()) {
-    created.push({ id, segments: await planSegments({ fs, log: id, start: 0 }, []) })
-  }
+  const living = checkpoint.logs.filter((stored) => !deletions.has(keyOf(stored)))
+  for (const stored of living) logs.delete(keyOf(stored))
+  const looks = await fewAtOnce(living, (stored) => keptLog(fs, stored, starts.get(keyOf(stored))))
+  for (const { refusal } of looks) if (refusal !== undefined) refusals.push(refusal)
+  const created = await fewAtOnce(logs.values(), async (id): Promise<CreatedLog> => {
+    return { id, segments: await planSegments({ fs, log: id, start: 0 }, []) }
+  })
   return {
     checkpoint,
     journal,
     refusals,
     aside: journal.rest.map(asideOf),
-    kept,
+    kept: looks.map(({ log }) => log),
     created,
     deleted: [...deleted.values()],
     deletions,
     newEpochs: newEpochs(checkpoint, tail.kind === 'corrupt' || lost !== undefined),
+  }
+}
+
+async function keptLog(
+  fs: FileSystem,
+  stored: StoredLog,
+  neededFrom: number = stored.start,
+): Promise<{ readonly log: KeptLog; readonly refusal?: Refused }> {
+  try {
+    const options = { fs, log: stored, start: stored.start, neededFrom }
+    return { log: { stored, neededFrom, segments: await planSegments(options, stored.segments) } }
+  } catch (error) {
+    if (!(error instanceof OdradekError)) throw error
+    const refusal = { error, salvageable: error instanceof DamagedFile }
+    return { log: { stored, neededFrom, segments: undefined }, refusal }
   }
 }
 

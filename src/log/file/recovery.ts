@@ -13,6 +13,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import { PartitionState } from '../state.ts'
 import type { StoredCompaction } from './checkpoint.ts'
+import { fewAtOnce } from './few-at-once.ts'
 import type { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
 import type { EntryVisitor, LogId } from './group.ts'
@@ -79,13 +80,14 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   if (plan.aside.length > 0) findings.push(leftOut(journal.tail, plan.aside))
   const logs = new Map<string, RecoveredLog>()
   const salvaged = new Map<string, RecoveredLog>()
-  for (const log of plan.kept) {
-    const { recovered, lost } = await (options.salvage ? restoredAnyhow : restored)(options, log)
+  const restore = options.salvage ? restoredAnyhow : restored
+  for (const { recovered, lost } of await fewAtOnce(plan.kept, (log) => restore(options, log))) {
     logs.set(keyOf(recovered.id), recovered)
     if (lost.length > 0) salvaged.set(keyOf(recovered.id), recovered)
     findings.push(...lost)
   }
-  for (const log of plan.created) logs.set(keyOf(log.id), await created(options, log))
+  for (const log of await fewAtOnce(plan.created, (each) => created(options, each)))
+    logs.set(keyOf(log.id), log)
   const meta = new Map(checkpoint.meta)
   await replay(options.fs, plan, logs, meta)
   startEpochs(newEpochs === null ? salvaged : logs)
@@ -175,7 +177,7 @@ async function replay(
     for (const replay of due) await replay.write()
     due.clear()
   }
-  for (const each of replays.values()) await each.finish()
+  await fewAtOnce(replays.values(), (replay) => replay.finish())
 }
 
 function leftOut(tail: JournalTail, aside: readonly Aside[]): string {
