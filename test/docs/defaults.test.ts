@@ -5,6 +5,7 @@ import { proseOf } from './markdown.ts'
 
 const number = (value: number): string => value.toLocaleString('en-US')
 const mib = (bytes: number): string => `${bytes / limits.MiB} MiB`
+const gib = (bytes: number): string => `${bytes / (1024 * limits.MiB)} GiB`
 const seconds = (ms: number): string => `${ms / 1_000} seconds`
 
 const CLAIMS: readonly (readonly [page: string, text: string])[] = [
@@ -16,7 +17,8 @@ const CLAIMS: readonly (readonly [page: string, text: string])[] = [
   ['topics-and-publishing', `up to ${number(limits.MAX_PARTITIONS)}; can be added`],
   [
     'topics-and-publishing',
-    `| ${number(limits.DEFAULT_RETENTION_RECORDS)}, ${mib(limits.DEFAULT_RETENTION_BYTES)}, no limit |`,
+    `| ${number(limits.DEFAULT_RETENTION_RECORDS)}, ${mib(limits.DEFAULT_RETENTION_BYTES)}, no limit; ` +
+      `on disk no limit, ${gib(limits.DEFAULT_FILE_RETENTION_BYTES)}, no limit; of a compacted topic no limit |`,
   ],
   [
     'topics-and-publishing',

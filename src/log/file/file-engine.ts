@@ -10,7 +10,7 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { assert, OdradekError } from '../../model/errors.ts'
-import { MiB } from '../../model/limits.ts'
+import { DEFAULT_FILE_RETENTION_BYTES, MiB } from '../../model/limits.ts'
 import type { Engine, EngineContext, LogSpec, PartitionLog, Refusal, RetentionLimits } from '../contract.ts'
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
@@ -44,7 +44,7 @@ const BEHIND_SHARE = 16
 /** What a topic keeps on disk unless it says otherwise. */
 const RETENTION: RetentionLimits = {
   records: Number.POSITIVE_INFINITY,
-  bytes: 1024 * MiB,
+  bytes: DEFAULT_FILE_RETENTION_BYTES,
   ageMs: Number.POSITIVE_INFINITY,
 }
 
