@@ -429,15 +429,27 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     await drained(this.#ctx, this.#readers.whenIdle(), drain)
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')
-    this.#topics.end(error)
-    this.#redrive.end()
-    await this.#readers.end(error)
-    await this.#topics.close()
-    await this.#engine.close()
-    this.#events.flush()
-    this.#ctx.dispatcher.close()
-    this.#ctx.due.close()
+    this.#events.closing()
+    try {
+      this.#topics.end(error)
+      this.#redrive.end()
+      await this.#readers.end(error)
+      await this.#topics.close()
+    } finally {
+      await this.#closeRest()
+    }
     return { abandoned }
+  }
+
+  /** What must not stay open, whatever of it fails. */
+  async #closeRest(): Promise<void> {
+    try {
+      await this.#engine.close()
+    } finally {
+      this.#events.flush()
+      this.#ctx.dispatcher.close()
+      this.#ctx.due.close()
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -3,7 +3,7 @@
  * listeners are user code, so they run after the current drain, in the order of the events, never inside
  * a critical section.
  */
-import { messageOf } from '../model/errors.ts'
+import { messageOf, OdradekError } from '../model/errors.ts'
 import type { BrokerEvents, Logger } from '../model/views.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { Emitter, type Listener } from './emitter.ts'
@@ -42,6 +42,7 @@ export class Events {
   readonly #logger: Logger
   readonly #observe: Observer | undefined
   #queue: (() => void)[] = []
+  #closing = false
 
   constructor(dispatcher: Dispatcher, logger: Logger, observe: Observer | undefined) {
     this.#dispatcher = dispatcher
@@ -68,8 +69,14 @@ export class Events {
     }
   }
 
+  /** The broker closes: from now on whatever its parts have under way is CLOSED, which is no news to anybody. */
+  closing(): void {
+    this.#closing = true
+  }
+
   /** A failure nobody awaits: an `error` event, or a line in the log when nobody listens. Never thrown. */
   error(error: unknown, context: string): void {
+    if (this.#closing && error instanceof OdradekError && error.code === 'CLOSED') return
     const raised = error instanceof Error ? error : new Error(messageOf(error))
     if (this.emitter.listenerCount('error') === 0) {
       this.#logger.error({ error: raised, context }, `${context}: ${messageOf(raised)}`)

@@ -1,5 +1,12 @@
 /** What meets a close that is under way, and what a close that is refused leaves as it was. */
 import { describe, expect, it } from 'vitest'
+import { refusalError } from '../../src/log/contract.ts'
+import { fileEngine } from '../../src/log/file/file-engine.ts'
+import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
+import { OdradekError } from '../../src/model/errors.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { changedEngine, changedLog, withLogs } from '../support/engines.ts'
+import { SimFs } from '../support/sim-fs.ts'
 import { codeOf, upTo, World } from '../support/world.ts'
 
 describe('a subscribe that is overtaken by the close of its broker', () => {
@@ -85,5 +92,135 @@ describe('an unsubscribe that meets a close under way, or done', () => {
     await broker.publish('orders', 1)
     await broker.idle()
     expect(seen).toEqual([1])
+  })
+})
+
+describe('what the close of a broker cuts off', () => {
+  const errorsOf = (world: World): unknown[] => [
+    ...world.raised('error'),
+    ...world.logged.filter(({ level }) => level === 'error'),
+  ]
+
+  it('is no error: readers that page in from the disk', async () => {
+    const fs = new SimFs()
+    const open = async (): Promise<World> => {
+      const clock = new ManualClock()
+      const world = new World({}, await fileEngine({ clock, fs }, { cacheBytes: 4_096 }), clock)
+      await world.broker.restore()
+      return world
+    }
+    const before = await open()
+    const topic = await before.broker.createTopic('orders', { partitions: 3 })
+    for (const i of upTo(60)) await topic.publish(new Uint8Array(4_000), { partition: i % 3 })
+    await before.broker.close()
+    const world = await open()
+    for (const i of upTo(20)) {
+      const end = i % 2 === 0 ? { id: `reader-${i}` } : { group: `group-${i}` }
+      await world.broker.subscribe('orders', () => {}, { ...end, from: 'earliest' })
+    }
+    await world.broker.close({ drainMs: 0 })
+    await world.settle()
+    expect(errorsOf(world)).toEqual([])
+  })
+
+  it('is no error: a dead letter whose topic is still being made', async () => {
+    const clock = new ManualClock()
+    const memory = memoryEngine({ clock })
+    let refuse: () => void = () => {}
+    const engine = withLogs(memory, (spec) =>
+      spec.topic === 'orders'
+        ? memory.openLog(spec)
+        : new Promise((_, reject) => {
+            refuse = () => reject(new OdradekError('CLOSED', 'the engine is closed'))
+          }),
+    )
+    const world = new World({}, engine, clock)
+    const topic = await world.broker.createTopic('orders')
+    const options = { id: 'billing', deadLetter: 'orders.failed', retry: { attempts: 1 } }
+    await topic.subscribe(() => Promise.reject(new Error('no')), options)
+    await topic.publish(1)
+    await world.settle()
+    expect(await world.broker.close({ drainMs: 0 })).toMatchObject({ abandoned: 0 })
+    refuse()
+    await world.settle()
+    expect(errorsOf(world)).toEqual([])
+  })
+
+  it('is no error: logs that are flushed, and offsets that are stored', async () => {
+    const clock = new ManualClock()
+    const memory = memoryEngine({ clock })
+    const closed = (): Promise<never> => Promise.reject(refusalError('CLOSED', 'orders/0'))
+    let closing = false
+    const logs = withLogs(memory, async (spec) =>
+      changedLog(await memory.openLog(spec), { flush: () => closed() }),
+    )
+    const { meta } = memory
+    const engine = changedEngine(logs, {
+      durable: true,
+      meta: {
+        get: (key) => meta.get(key),
+        scan: (prefix) => meta.scan(prefix),
+        put: (changes) => (closing ? closed() : meta.put(changes)),
+      },
+    })
+    const world = new World({}, engine, clock)
+    const topic = await world.broker.createTopic('orders')
+    await topic.subscribe(() => {}, { id: 'alice' })
+    await topic.publish(1)
+    await world.settle()
+    closing = true
+    await world.broker.close()
+    expect(errorsOf(world)).toEqual([])
+  })
+
+  it('is one where it is anything else that fails', async () => {
+    const clock = new ManualClock()
+    const memory = memoryEngine({ clock })
+    const lost = new OdradekError('OUTCOME_UNKNOWN', 'the disk is gone')
+    const engine = withLogs(memory, async (spec) =>
+      changedLog(await memory.openLog(spec), { flush: () => Promise.reject(lost) }),
+    )
+    const world = new World({}, engine, clock)
+    await world.broker.createTopic('orders')
+    await world.broker.close()
+    expect(world.raised('error')).toEqual([{ error: lost, context: 'flushing a log' }])
+  })
+})
+
+describe('a broker whose engine does not close', () => {
+  it('says so to whoever closes it, each time, and is closed all the same', async () => {
+    const clock = new ManualClock()
+    const failure = new OdradekError('STORAGE_ERROR', 'the disk is gone')
+    const engine = changedEngine(memoryEngine({ clock }), { close: () => Promise.reject(failure) })
+    const world = new World({}, engine, clock)
+    const topic = await world.broker.createTopic('orders', { retention: { ageMs: 1_000 } })
+    await topic.subscribe(() => {}, { id: 'alice', retry: { delayMs: 1_000 } })
+    await topic.publish(1)
+    const heard: string[] = []
+    world.broker.on('topicCreated', ({ topic: name }) => heard.push(name))
+    await expect(world.broker.close()).rejects.toBe(failure)
+    await expect(world.broker.close()).rejects.toBe(failure)
+    await world.broker.idle()
+    expect([world.clock.pending, heard]).toEqual([0, []])
+  })
+
+  it('closes the engine when a log does not close', async () => {
+    const clock = new ManualClock()
+    const memory = memoryEngine({ clock })
+    const failure = new OdradekError('STORAGE_ERROR', 'the log is gone')
+    let closed = 0
+    const logs = withLogs(memory, async (spec) =>
+      changedLog(await memory.openLog(spec), { close: () => Promise.reject(failure) }),
+    )
+    const engine = changedEngine(logs, {
+      close: () => {
+        closed++
+        return memory.close()
+      },
+    })
+    const world = new World({}, engine, clock)
+    await world.broker.createTopic('orders')
+    await expect(world.broker.close()).rejects.toBe(failure)
+    expect([closed, world.clock.pending]).toEqual([1, 0])
   })
 })
