@@ -102,10 +102,23 @@ describe('what the close of a broker cuts off', () => {
   ]
 
   it('is no error: readers that page in from the disk', async () => {
-    const fs = new SimFs()
+    const clock = new ManualClock()
+    const fs = new SimFs({ clock, turns: 4 })
+    let begun = 0
+    let cut = 0
     const open = async (): Promise<World> => {
-      const clock = new ManualClock()
-      const world = new World({}, await fileEngine({ clock, fs }, { cacheBytes: 4_096 }), clock)
+      const files = await fileEngine({ clock, fs }, { cacheBytes: 4_096 })
+      const engine = withLogs(files, async (spec) => {
+        const log = await files.openLog(spec)
+        const load: typeof log.load = (...given) => {
+          begun++
+          const loading = log.load(...given)
+          loading.catch(() => cut++)
+          return loading
+        }
+        return changedLog(log, { load })
+      })
+      const world = new World({}, engine, clock)
       await world.broker.restore()
       return world
     }
@@ -118,8 +131,10 @@ describe('what the close of a broker cuts off', () => {
       const end = i % 2 === 0 ? { id: `reader-${i}` } : { group: `group-${i}` }
       await world.broker.subscribe('orders', () => {}, { ...end, from: 'earliest' })
     }
+    while (begun < 5) await new Promise((resolve) => setImmediate(resolve))
     await world.broker.close({ drainMs: 0 })
     await world.settle()
+    expect(cut).toBeGreaterThan(0)
     expect(errorsOf(world)).toEqual([])
   })
 
