@@ -21,7 +21,7 @@ import type { Reader } from '../core/reader.ts'
 import { invalid, known, positive, signalOf } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
-import { assertAccepted, fitsNow, refusedError, whenRoom } from '../core/waiting.ts'
+import { assertAccepted, fitsNow, tooLargeFor, whenRoom } from '../core/waiting.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
 import { DEFAULT_PUBLISH_TIMEOUT_MS } from '../model/limits.ts'
@@ -190,9 +190,7 @@ function append(
       `the delivery of ${where} is no longer this handler's to ack; nothing was published`,
     )
   }
-  for (const { partition, batch } of parts) {
-    if (partition.isTooLarge(batch)) throw refusedError(partition, 'TOO_LARGE')
-  }
+  for (const part of parts) if (part.partition.isTooLarge(part.batch)) throw tooLargeFor(part)
   assertAccepted(ctx, parts)
   const positions = new Map<Draft, Published>()
   for (const part of parts) {

@@ -12,7 +12,7 @@ import type { Events } from './events.ts'
 import type { Topic } from './topic.ts'
 
 export interface CoreContext {
-  readonly engine: Pick<Engine, 'encodes' | 'refusal'>
+  readonly engine: Pick<Engine, 'encodes' | 'refusal' | 'takesAtOnce'>
   readonly clock: Clock
   readonly due: DueQueue
   readonly dispatcher: Dispatcher

@@ -45,7 +45,7 @@ export function makeDraft(
   if (form.sizeBytes > settings.retention.bytes) {
     throw new OdradekError(
       'TOO_LARGE',
-      `a record of ${form.sizeBytes} bytes; topic "${topic}" retains ${settings.retention.bytes} per partition`,
+      `a record of ${form.sizeBytes} bytes; the \`retention\` of topic "${topic}" keeps ${settings.retention.bytes} bytes per partition`,
     )
   }
   // Field by field: a spread takes twenty times as long as the rest of this.

@@ -3,7 +3,7 @@ import type { Batch } from '../model/batch.ts'
 import { batchOf, type Draft } from './draft.ts'
 import type { Partition } from './partition.ts'
 import type { Topic } from './topic.ts'
-import { type Place, refusedError } from './waiting.ts'
+import { type Place, tooLargeFor } from './waiting.ts'
 
 /** All that goes to one partition. */
 export interface Part extends Place {
@@ -44,6 +44,7 @@ export class Parts {
 /** @throws OdradekError TOO_LARGE */
 export function partOf(topic: Topic, partition: Partition, drafts: readonly Draft[]): Part {
   const batch: Batch = batchOf(drafts)
-  if (partition.isTooLarge(batch)) throw refusedError(partition, 'TOO_LARGE')
-  return { topic, partition, drafts, batch }
+  const part = { topic, partition, drafts, batch }
+  if (partition.isTooLarge(batch)) throw tooLargeFor(part)
+  return part
 }

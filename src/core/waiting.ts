@@ -59,6 +59,7 @@ export function assertAccepted(ctx: CoreContext, places: readonly Place[]): void
   const [first] = places
   if (first === undefined) return
   const refusal = refusalOf(ctx, places)
+  if (refusal === 'TOO_LARGE') throw tooMuchAtOnce(places, ctx.engine.takesAtOnce)
   if (refusal !== undefined && refusal !== 'NO_ROOM') throw refusedError(first.partition, refusal)
 }
 
@@ -233,6 +234,32 @@ function enterAll(places: readonly Place[]): void {
 
 function nameOf(partition: Partition): string {
   return `"${partition.topic.name}" partition ${partition.index}`
+}
+
+/** No room will ever do for it. */
+export function tooLargeFor({ partition, batch }: Place): OdradekError {
+  const { records, bytes } = partition.topic.retention
+  const kept = batch.count > records ? `${records} records` : `${bytes} bytes`
+  return new OdradekError(
+    'TOO_LARGE',
+    `${nameOf(partition)}: ${amountOf([batch])} at once; its \`retention\` keeps ${kept}`,
+  )
+}
+
+function tooMuchAtOnce(places: readonly Place[], limit: string | undefined): OdradekError {
+  const where = places.map(({ partition }) => nameOf(partition)).join(' and ')
+  const amount = amountOf(places.map(({ batch }) => batch))
+  return new OdradekError('TOO_LARGE', `${where}: ${amount} at once; the engine takes ${limit ?? 'less'}`)
+}
+
+function amountOf(batches: readonly Batch[]): string {
+  let count = 0
+  let sizeBytes = 0
+  for (const batch of batches) {
+    count += batch.count
+    sizeBytes += batch.sizeBytes
+  }
+  return `${count === 1 ? '1 record' : `${count} records`} of ${sizeBytes} bytes`
 }
 
 /** What a log refused, as an error of the publisher. */

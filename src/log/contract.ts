@@ -199,7 +199,7 @@ export function refusalError(refusal: Refusal, what: string): OdradekError {
 
 const REFUSALS: { readonly [refusal in Refusal]: { readonly code: ErrorCode; readonly why: string } } = {
   NO_ROOM: { code: 'FULL', why: 'there is no room in the log now' },
-  TOO_LARGE: { code: 'TOO_LARGE', why: 'larger than what the log retains' },
+  TOO_LARGE: { code: 'TOO_LARGE', why: 'more than the log retains, or its engine takes at once' },
   OUT_OF_ORDER: {
     code: 'INVALID_ARGUMENT',
     why: 'the sequence does not follow the last one of this producer',
@@ -280,6 +280,8 @@ export interface Engine {
    * far as that is not their own retention: `undefined` where they all could, whatever else is said of it until then.
    */
   refusal(logs: readonly PartitionLog[], sizeBytes: number): Refusal | undefined
+  /** For messages, where `refusal` may be TOO_LARGE: what it takes at once, and by which option. */
+  readonly takesAtOnce?: string
   /** Creates or reopens. */
   openLog(spec: LogSpec): Promise<PartitionLog>
   /** Closes and removes the log of a deleted topic. */

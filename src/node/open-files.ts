@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from '../broker.ts'
 import { count, flag, invalid, oneOf, positive } from '../core/settings.ts'
+import { closeQuietly } from '../log/file/close-all.ts'
 import {
   FILE_DEFAULTS,
   type FileEngineContext,
@@ -10,10 +11,17 @@ import {
   fileEngine,
 } from '../log/file/file-engine.ts'
 import { NodeFileSystem } from '../log/file/fs-node.ts'
+import { MAX_FILE_BYTES } from '../log/file/journal.ts'
 import { type DirectoryLock, lockDirectory } from '../log/file/lock-node.ts'
 import { SystemClock } from '../model/clock.ts'
+import { KiB } from '../model/limits.ts'
 import { lazyCompression } from './compression.ts'
 import { loadCrc32c } from './crc32c.ts'
+
+/** Less would take hardly a record: a group has a quarter of it. More than `MAX_FILE_BYTES` could not be read back. */
+const MIN_JOURNAL_BYTES = 64 * KiB
+/** Of the others nothing depends on; whoever says less means MiB. */
+const MIN_BYTES = KiB
 
 /**
  * @throws OdradekError INVALID_ARGUMENT, DATA_LOCKED, CORRUPT_LOG, STORAGE_ERROR, STORAGE_FULL
@@ -47,7 +55,7 @@ export async function openFiles<Map extends object = TopicMap>(
     await broker.restore()
     return broker
   } catch (error) {
-    await engine.close()
+    await closeQuietly([() => engine.close()])
     throw error
   }
 }
@@ -56,7 +64,7 @@ async function orRelease<T>(opening: Promise<T>, lock: DirectoryLock): Promise<T
   try {
     return await opening
   } catch (error) {
-    await lock.release()
+    await closeQuietly([() => lock.release()])
     throw error
   }
 }
@@ -81,8 +89,21 @@ function checkedOptions(files: FileEngineOptions): FileEngineOptions {
     durability: oneOf('durability', files.durability, ['fsync', 'os'], durability),
     flushMs: positive('flushMs', files.flushMs, flushMs),
     salvage: flag('salvage', files.salvage, salvage),
-    journalBytes: count('journalBytes', files.journalBytes, journalBytes),
-    segmentBytes: count('segmentBytes', files.segmentBytes, segmentBytes),
-    cacheBytes: count('cacheBytes', files.cacheBytes, cacheBytes),
+    journalBytes: size('journalBytes', files.journalBytes, journalBytes, MIN_JOURNAL_BYTES, MAX_FILE_BYTES),
+    segmentBytes: size('segmentBytes', files.segmentBytes, segmentBytes, MIN_BYTES),
+    cacheBytes: size('cacheBytes', files.cacheBytes, cacheBytes, MIN_BYTES),
   }
+}
+
+function size(
+  name: string,
+  value: number | undefined,
+  otherwise: number,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
+  const sizeBytes = count(name, value, otherwise)
+  if (sizeBytes < least) throw invalid(`${name} is in bytes, ${least} at least; got ${sizeBytes}`)
+  if (sizeBytes > most) throw invalid(`${name} is in bytes, ${most} at most; got ${sizeBytes}`)
+  return sizeBytes
 }

@@ -217,6 +217,9 @@ describe('what can never fit', () => {
     void topic.publish('waits').catch(() => undefined)
     expect(await codeOf(topic.publishAll(three))).toBe('TOO_LARGE')
     expect(await codeOf(topic.publish('x'.repeat(200 * 1024 * 1024)))).toBe('TOO_LARGE')
+    await expect(topic.publishAll(three)).rejects.toThrow(
+      /^"t" partition 0: 3 records of 960 bytes at once; its `retention` keeps 2 records$/,
+    )
     await broker.close({ drainMs: 0 })
   })
 

@@ -115,6 +115,49 @@ describe('openBroker on a directory', () => {
     expect(await readdir(root)).toEqual([])
   })
 
+  it.each([
+    [{ journalBytes: 64 }, 'journalBytes is in bytes, 65536 at least; got 64'],
+    [{ journalBytes: 65_535 }, 'journalBytes is in bytes, 65536 at least; got 65535'],
+    [{ journalBytes: 2 ** 30 + 1 }, 'journalBytes is in bytes, 1073741824 at most; got 1073741825'],
+    [{ segmentBytes: 64 }, 'segmentBytes is in bytes, 1024 at least; got 64'],
+    [{ cacheBytes: 64 }, 'cacheBytes is in bytes, 1024 at least; got 64'],
+  ])('says which size makes no sense, and which would: %o', async (options, message) => {
+    const opening = openBroker(`file:${root}/data`, options)
+    await expect(opening).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message })
+    expect(await readdir(root)).toEqual([])
+  })
+
+  it('takes the smallest sizes there may be, and what fits them', async () => {
+    const least = { journalBytes: 65_536, segmentBytes: 1_024, cacheBytes: 1_024, logger: QUIET }
+    const broker = await openBroker(`file:${root}/data`, least)
+    const topic = await broker.createTopic('orders')
+    for (let i = 0; i < 40; i++) await topic.publish(`${i}`.repeat(6_000))
+    const seen: number[] = []
+    for (const id of ['a', 'b']) {
+      const take = ({ offset }: { readonly offset: number }): void => void seen.push(offset)
+      await topic.subscribe(take, { id, from: 'earliest' })
+    }
+    await broker.idle()
+    expect(seen.length).toBe(80)
+    await expect(topic.publish('x'.repeat(20_000))).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      message: expect.stringMatching(
+        /^"orders" partition 0: 1 record of 200\d\d bytes at once; the engine takes 16320 bytes .*`journalBytes` \(65536\)$/,
+      ),
+    })
+    await broker.createTopic('pairs', { partitions: 2 })
+    const transaction = broker.transaction((tx) => {
+      for (const partition of [0, 0, 1]) tx.publish('pairs', 'x'.repeat(6_000), { partition })
+    })
+    await expect(transaction).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      message: expect.stringMatching(
+        /^"pairs" partition 0 and "pairs" partition 1: 3 records of 18\d{3} bytes at once; the engine takes 16320/,
+      ),
+    })
+    await broker.close()
+  })
+
   it('lets go of it when the options of the broker are wrong', async () => {
     const url = `file:${root}/data`
     expect(await codeOf(openBroker(url, { loger: console } as never))).toBe('INVALID_ARGUMENT')

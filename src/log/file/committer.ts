@@ -63,7 +63,7 @@ export type Unready = 'NO_ROOM' | 'STORAGE_FULL' | 'POISONED'
 
 export class Committer {
   /** The most that one group may take of records. */
-  readonly #maxGroupBytes: number
+  readonly maxGroupBytes: number
   readonly #journal: Journal
   readonly #clock: Clock
   readonly #crc32c: Crc32c
@@ -106,7 +106,7 @@ export class Committer {
     checkpointer: Checkpointer,
     options: CommitterOptions,
   ) {
-    this.#maxGroupBytes = Math.floor(journal.capacityBytes / GROUP_SHARE) - GROUP_BYTES
+    this.maxGroupBytes = Math.floor(journal.capacityBytes / GROUP_SHARE) - GROUP_BYTES
     this.#journal = journal
     this.#clock = clock
     this.#crc32c = crc32c
@@ -129,7 +129,7 @@ export class Committer {
 
   /** Whether this much, in so many batches, can never be taken at once. */
   isTooLarge(sizeBytes: number, batches: number = 1): boolean {
-    return sizeBytes + batches * ENTRY_BYTES > this.#maxGroupBytes
+    return sizeBytes + batches * ENTRY_BYTES > this.maxGroupBytes
   }
 
   /**
@@ -139,7 +139,7 @@ export class Committer {
   refusal(participant: Participant, sizeBytes: number, batches: number = 1): Unready | undefined {
     if (this.failure !== undefined) return 'POISONED'
     const wanted = this.#gatheringBytes + sizeBytes + batches * ENTRY_BYTES
-    if (wanted <= this.#maxGroupBytes) {
+    if (wanted <= this.maxGroupBytes) {
       const fits = GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes
       if (fits && !this.#isStuck()) return undefined
       this.#makeRoom()
@@ -255,7 +255,7 @@ export class Committer {
   #isUsedUp(groups: number, moreBytes = 0): boolean {
     if (this.#closing) return false
     const { usedBytes, capacityBytes } = this.#journal
-    return usedBytes + moreBytes + groups * (this.#maxGroupBytes + GROUP_BYTES) > capacityBytes
+    return usedBytes + moreBytes + groups * (this.maxGroupBytes + GROUP_BYTES) > capacityBytes
   }
 
   #run(): void {

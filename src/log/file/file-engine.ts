@@ -18,6 +18,7 @@ import { HEADER_BYTES } from '../format/layout.ts'
 import { PartitionState } from '../state.ts'
 import { type Checkpoint, type StoredLog, writeCheckpoint } from './checkpoint.ts'
 import { ChunkCache } from './chunk-cache.ts'
+import { closeAll } from './close-all.ts'
 import { type Capture, type Checkpointer, Committer } from './committer.ts'
 import { Compactor } from './compactor.ts'
 import { Extent } from './extent.ts'
@@ -354,6 +355,11 @@ class FileEngine implements Engine, Checkpointer {
     return this.#open.refusal(log, bytes, logs.length)
   }
 
+  get takesAtOnce(): string {
+    const { journalBytes } = this.#options
+    return `${this.#open.maxGroupBytes} bytes with what goes around them, a quarter of the option \`journalBytes\` (${journalBytes})`
+  }
+
   // ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
   capture(sequence: number): Capture {
@@ -449,23 +455,17 @@ class FileEngine implements Engine, Checkpointer {
     const flushed = committer.close()
     // A checkpoint that is under way would wait for the disk, and another one is written here.
     for (const log of logs) log.forgetCapture()
-    try {
-      await flushed
-      await this.#settle()
-      await this.#checkpointAtClose()
-    } finally {
-      await this.#settle()
-      await this.#letGo()
-    }
-  }
-
-  async #letGo(): Promise<void> {
-    try {
-      await this.#open.end()
-      await this.#pool.close()
-    } finally {
-      await this.#context.release?.()
-    }
+    await closeAll([
+      async () => {
+        await flushed
+        await this.#settle()
+        await this.#checkpointAtClose()
+      },
+      () => this.#settle(),
+      () => committer.end(),
+      () => this.#pool.close(),
+      () => this.#context.release?.(),
+    ])
   }
 
   /** Resolves when nothing goes on behind anybody's back. */

@@ -25,6 +25,7 @@
 
 import { assert, OdradekError } from '../../model/errors.ts'
 import { MiB } from '../../model/limits.ts'
+import { closeAll, closeQuietly } from './close-all.ts'
 import { type DataFile, type FileSystem, totalBytes } from './fs.ts'
 import { GROUP_HEADER_BYTES, sequenceOf } from './group.ts'
 
@@ -91,7 +92,7 @@ export class Journal {
       await journal.#allocateFirst()
       return journal
     } catch (error) {
-      for (const handle of handles) await handle.close()
+      await closeQuietly(handles.map((handle) => () => handle.close()))
       throw error
     }
   }
@@ -173,10 +174,8 @@ export class Journal {
   /** Syncs nothing. */
   async close(): Promise<void> {
     await this.#layout
-    for (const { file, growing } of [this.#current, this.#other]) {
-      await growing.close()
-      await file.close()
-    }
+    const files = [this.#current, this.#other].flatMap(({ file, growing }) => [growing, file])
+    await closeAll(files.map((each) => () => each.close()))
   }
 
   async #allocateFirst(): Promise<void> {
@@ -195,7 +194,10 @@ export class Journal {
     const doubled = Math.min(Math.max(from * 2, STEP_BYTES), this.capacityBytes)
     const to = Math.max(doubled, this.#usedBytes + groupBytes)
     if (to > MAX_FILE_BYTES) {
-      throw new OdradekError('TOO_LARGE', `${groupBytes} bytes at once, more than the journal can take`)
+      throw new OdradekError(
+        'TOO_LARGE',
+        `${groupBytes} bytes at once behind ${this.#usedBytes}; a file of the journal holds ${MAX_FILE_BYTES} bytes, whatever \`journalBytes\` says`,
+      )
     }
     try {
       for (let at = from; at < to; at += STEP_BYTES) {

@@ -34,6 +34,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { SystemClock } from '../../model/clock.ts'
 import { OdradekError } from '../../model/errors.ts'
+import { closeQuietly } from './close-all.ts'
 import { storageError, systemCode } from './fs.ts'
 
 export interface DirectoryLock {
@@ -203,7 +204,7 @@ async function take(path: string, number: number): Promise<DirectoryLock | undef
       }
     }
   } catch (error) {
-    await lock.release()
+    await closeQuietly([() => lock.release()])
     throw error
   }
   await lock.release()
@@ -212,12 +213,18 @@ async function take(path: string, number: number): Promise<DirectoryLock | undef
 
 async function listen(path: string, socket: string): Promise<Server> {
   const server = createServer((connection) => connection.destroy())
-  await withShortPath(path, socket, (address) => {
-    return new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(address, resolve)
+  try {
+    await withShortPath(path, socket, (address) => {
+      return new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(address, resolve)
+      })
     })
-  })
+  } catch (error) {
+    // It may listen already, and would keep the process.
+    server.close()
+    throw error
+  }
   // One who asks was not let in, for want of handles say: he was answered all the same.
   server.on('error', () => {})
   return server.unref()

@@ -308,11 +308,6 @@ export class Segments {
     }
   }
 
-  /** Leaves an index behind for the next process. Nothing is synced: it is a cache. */
-  async close(): Promise<void> {
-    await this.#list.at(-1)?.saveIndex()
-  }
-
   // ── reading ───────────────────────────────────────────────────────────────────────────────────
 
   /**

@@ -75,8 +75,9 @@ describe('closing', () => {
     machine.fail((operation, path) =>
       operation === 'close' && path.startsWith('journal') ? { fail: 'EIO' } : undefined,
     )
+    await settled(await machine.log())
     await expect(machine.engine.close()).rejects.toMatchObject({ code: 'STORAGE_ERROR' })
-    expect(machine.released).toBe(1)
+    expect([machine.released, machine.fs.openFiles]).toEqual([1, 0])
   })
 
   it('gives back its handles when the directory cannot be opened', async () => {

@@ -98,6 +98,16 @@ describe('a new journal', () => {
       expect(fs.openFiles).toBe(0)
     },
   )
+
+  it('says why it cannot be opened, and leaves no handle open, where they do not close either', async () => {
+    const fs = new SimFs()
+    fs.onOperation = (op, at) => {
+      if (op === 'close') return { fail: 'EIO' }
+      return op === 'sync' && at === B ? { fail: 'ENOSPC' } : undefined
+    }
+    expect(await codeOf(created(fs))).toBe('STORAGE_FULL')
+    expect(fs.openFiles).toBe(0)
+  })
 })
 
 describe('a group', () => {
@@ -346,6 +356,14 @@ describe('the first failure', () => {
 })
 
 describe('the end', () => {
+  it.each([A, B])('closes the other handles where one of %s fails, and says so', async (path) => {
+    const fs = new SimFs()
+    const journal = await created(fs)
+    failing(fs, 'close', path, 'EIO')
+    expect(await codeOf(journal.close())).toBe('STORAGE_ERROR')
+    expect(fs.openFiles).toBe(0)
+  })
+
   it('closes every handle, and syncs nothing', async () => {
     const fs = new SimFs()
     const journal = await created(fs)

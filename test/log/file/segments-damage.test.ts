@@ -17,6 +17,7 @@ import {
   openSegments,
   outcome,
   readAll,
+  saveIndex,
   split,
   verify,
 } from './segments-kit.ts'
@@ -40,7 +41,7 @@ async function written(): Promise<Disk> {
   const segments = await openSegments(fs, [], { segmentBytes: 4 * size })
   await append(segments, ...list)
   await segments.sync()
-  await segments.close()
+  await saveIndex(segments)
   expect(fs.files()).toHaveLength(6)
   return { fs, stored: segments.stored() }
 }
@@ -352,7 +353,7 @@ describe('an index file', () => {
     const fs = new SimFs()
     const first = await openSegments(fs, [], { segmentBytes: 10_000_000 })
     await append(first, ...long.slice(0, 40))
-    await first.close()
+    await saveIndex(first)
     await append(first, ...long.slice(40))
     await first.sync()
     const reads: number[] = []

@@ -7,7 +7,7 @@ import { FilePool } from '../../../src/log/file/file-pool.ts'
 import { NodeFileSystem } from '../../../src/log/file/fs-node.ts'
 import { Segments } from '../../../src/log/file/segments.ts'
 import { batchAt } from './batches.ts'
-import { append, hex, logPath, optionsOf, readAll, verify } from './segments-kit.ts'
+import { append, hex, logPath, optionsOf, readAll, saveIndex, verify } from './segments-kit.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'odradek-segments-'))
 
@@ -25,7 +25,7 @@ it('segments are on the disk what they are on a simulated one', async () => {
   await first.sync()
   const stored = first.stored()
   await append(first, list[40] as Uint8Array)
-  await first.close()
+  await saveIndex(first)
 
   const segments = await Segments.restore(open(), stored)
   expect(segments.next).toBe(120)

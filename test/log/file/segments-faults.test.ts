@@ -20,6 +20,7 @@ import {
   openSegments,
   optionsOf,
   readAll,
+  saveIndex,
   verify,
 } from './segments-kit.ts'
 
@@ -237,7 +238,7 @@ async function powerLoss(
       await segments.sync()
       stored = segments.stored()
     }
-    if (dice.chance(0.1)) await segments.close()
+    if (dice.chance(0.1)) await saveIndex(segments)
   }
   let disk = fs
   for (let times = 0; times < 2; times++) {
@@ -328,7 +329,7 @@ describe('power loss', () => {
         await append(segments, ...list.slice(4))
         await segments.sync()
         await segments.removeBelow(6)
-        await segments.close()
+        await saveIndex(segments)
         return true
       })()
       const idle = (async () => {

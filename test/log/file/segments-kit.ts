@@ -2,6 +2,7 @@
 import type { StoredSegment } from '../../../src/log/file/checkpoint.ts'
 import { FilePool } from '../../../src/log/file/file-pool.ts'
 import type { FileSystem } from '../../../src/log/file/fs.ts'
+import type { Segment } from '../../../src/log/file/segment.ts'
 import { type Finding, verifySegments } from '../../../src/log/file/segment-check.ts'
 import { Segments, type SegmentsOptions } from '../../../src/log/file/segments.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
@@ -25,6 +26,11 @@ export function openSegments(
   options: Options = {},
 ): Promise<Segments> {
   return Segments.restore(optionsOf(fs, options), stored)
+}
+
+/** Leaves an index of the active segment on the disk, however little it has grown since it was saved last. */
+export async function saveIndex(segments: Segments): Promise<void> {
+  await (segments.list.at(-1) as Segment | undefined)?.saveIndex()
 }
 
 export function logPath(base: number): string {

@@ -20,6 +20,7 @@ import {
   openSegments,
   optionsOf,
   readAll,
+  saveIndex,
   split,
   verify,
 } from './segments-kit.ts'
@@ -552,7 +553,7 @@ describe('segments', () => {
               if (step.act === 'kill') fs = fs.kill()
               else {
                 await segments.sync()
-                await segments.close()
+                await saveIndex(segments)
                 synced = { stored: segments.stored(), list, next: segments.next }
               }
               if (step.act === 'noIndex')

@@ -94,7 +94,7 @@ class Killer {
     const files: FileOptions = {
       durability: dice.pick(['fsync', 'fsync', 'os']),
       flushMs: dice.pick([5, 50]),
-      journalBytes: dice.pick([24, 64, 512]) * KiB,
+      journalBytes: dice.pick([64, 128, 512]) * KiB,
       segmentBytes: dice.pick([4, 16, 256]) * KiB,
       cacheBytes: dice.pick([16, 64 * KiB]) * KiB,
     }
