@@ -7,6 +7,7 @@
  *      ├────► OffsetStore ─► Meta (the engine's)
  *      └────► Redrive, transactions
  */
+import type { BrokerParts } from './coordinator/broker-parts.ts'
 import { type Drain, drained, drainOf } from './coordinator/drain.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
 import { readRange } from './coordinator/read.ts'
@@ -179,6 +180,12 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   report(error: unknown, what: string): void {
     if (error === undefined) this.#ctx.logger.warn({}, what)
     else this.#events.error(error, what)
+  }
+
+  /** @internal What faces are built on: a protocol needs the parts, where programs have the verbs. */
+  get parts(): BrokerParts {
+    const [engine, ctx, topics] = [this.#engine, this.#ctx, this.#topics]
+    return { engine, ctx, topics, readers: this.#readers, offsets: this.#offsets }
   }
 
   /** Brings back what the engine remembers. Called once, by whoever opened the engine. */

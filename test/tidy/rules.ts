@@ -34,14 +34,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'log/file': ['model', 'log/contract.ts', 'log/state.ts', 'log/format'],
   core: ['model', 'log/contract.ts'],
   coordinator: ['model', 'log/contract.ts', 'core'],
-  cli: ['model', 'log/file', 'node'],
+  wire: ['model', 'log/format'],
+  client: ['model', 'log/format', 'wire'],
+  server: ['model', 'log/contract.ts', 'log/format', 'core', 'coordinator', 'broker.ts', 'wire'],
+  cli: ['model', 'log/file', 'log/format', 'node', 'wire', 'client', 'server'],
   // Values reach an engine's logs as the core hands them over: encoded by the same function.
   testing: ['model', 'log/contract.ts', 'log/format', 'core', 'broker.ts'],
 }
 
 /** Where Node's modules and globals may be named: the roots, and the parts of the file engine that touch the system. */
 function knowsNode(path: string): boolean {
-  return path === 'index.ts' || /^(?:node|cli)\//.test(path) || /^log\/file\/[a-z-]+-node\.ts$/.test(path)
+  return (
+    path === 'index.ts' ||
+    /^(?:node|cli|server|client)\//.test(path) ||
+    /^log\/file\/[a-z-]+-node\.ts$/.test(path)
+  )
 }
 
 function zoneOf(path: string): string {

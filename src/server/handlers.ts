@@ -1,0 +1,4 @@
+/** Every handler there is, by the key of its API. ApiVersions says what is in here, so the two cannot differ. */
+import type { Handler } from './handler.ts'
+
+export const HANDLERS: readonly Handler[] = []

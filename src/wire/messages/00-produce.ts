@@ -1,0 +1,52 @@
+/** Produce: batches for partitions. Those before version 3 carried message sets of the old format, which nobody speaks here. */
+import { api } from '../api.ts'
+import { array, bytes, int16, int32, int64, string, struct, uuid } from '../schema.ts'
+
+export const produce = api({
+  key: 0,
+  name: 'Produce',
+  versions: [3, 13],
+  flexibleSince: 9,
+  request: {
+    transactionalId: string.nullable(),
+    acks: int16,
+    timeoutMs: int32,
+    topicData: array({
+      name: string.until(12),
+      topicId: uuid.since(13),
+      partitionData: array({
+        index: int32,
+        records: bytes.nullable(),
+      }),
+    }),
+  },
+  response: {
+    responses: array({
+      name: string.until(12),
+      topicId: uuid.since(13),
+      partitionResponses: array({
+        index: int32,
+        errorCode: int16,
+        baseOffset: int64,
+        logAppendTimeMs: int64.or(-1),
+        logStartOffset: int64.or(-1).since(5),
+        recordErrors: array({
+          batchIndex: int32,
+          batchIndexErrorMessage: string.nullable(),
+        }).since(8),
+        errorMessage: string.nullable().since(8),
+        currentLeader: struct({
+          leaderId: int32.or(-1),
+          leaderEpoch: int32.or(-1),
+        }).tagged(0, 10),
+      }),
+    }),
+    throttleTimeMs: int32,
+    nodeEndpoints: array({
+      nodeId: int32,
+      host: string,
+      port: int32,
+      rack: string.nullable(),
+    }).tagged(0, 10),
+  },
+})

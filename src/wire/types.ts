@@ -1,0 +1,175 @@
+/**
+ * The types that fields of messages have: Kafka's primitives, and arrays and structs made of them. A type knows how it
+ * is read and written, in the compact form of flexible versions (KIP-482) and in the one before, null or not.
+ *
+ *                 before            flexible
+ *   string        int16 length      uvarint length + 1      null: −1        null: 0
+ *   bytes, array  int32 length      uvarint length + 1      null: −1        null: 0
+ *   struct        fields            fields, tagged fields   null: int8 −1 in front, 1 where there is one
+ */
+import { utf8Length } from '../log/format/text.ts'
+import { assert } from '../model/errors.ts'
+import type { WireReader } from './reader.ts'
+import { NO_UUID } from './uuid.ts'
+import type { WireWriter } from './writer.ts'
+
+/** How a type is in one version of a message. */
+export interface Codec<T> {
+  /** What is smaller is not one. Bounds how many a frame can hold. */
+  readonly minBytes: number
+  read(from: WireReader): T
+  write(to: WireWriter, value: T): void
+}
+
+export interface Form {
+  readonly version: number
+  readonly flexible: boolean
+  readonly nullable: boolean
+}
+
+export interface Type<T> {
+  /** What stands for a value that is not given. */
+  readonly empty: T
+  codec(form: Form): Codec<T>
+}
+
+function fixed<T>(
+  minBytes: number,
+  empty: T,
+  read: (from: WireReader) => T,
+  write: (to: WireWriter, value: T) => void,
+): Type<T> {
+  const codec = { minBytes, read, write }
+  return { empty, codec: () => codec }
+}
+
+export const BOOLEAN: Type<boolean> = fixed(
+  1,
+  false,
+  (from) => from.boolean(),
+  (to, value) => to.boolean(value),
+)
+export const INT8: Type<number> = fixed(
+  1,
+  0,
+  (from) => from.int8(),
+  (to, value) => to.int8(value),
+)
+export const INT16: Type<number> = fixed(
+  2,
+  0,
+  (from) => from.int16(),
+  (to, value) => to.int16(value),
+)
+export const UINT16: Type<number> = fixed(
+  2,
+  0,
+  (from) => from.uint16(),
+  (to, value) => to.int16(value),
+)
+export const INT32: Type<number> = fixed(
+  4,
+  0,
+  (from) => from.int32(),
+  (to, value) => to.int32(value),
+)
+export const UINT32: Type<number> = fixed(
+  4,
+  0,
+  (from) => from.uint32(),
+  (to, value) => to.int32(value),
+)
+export const INT64: Type<number> = fixed(
+  8,
+  0,
+  (from) => from.int64(),
+  (to, value) => to.int64(value),
+)
+export const FLOAT64: Type<number> = fixed(
+  8,
+  0,
+  (from) => from.float64(),
+  (to, value) => to.float64(value),
+)
+export const UUID: Type<string> = fixed(
+  16,
+  NO_UUID,
+  (from) => from.uuid(),
+  (to, value) => to.uuid(value),
+)
+
+export const STRING: Type<string> = {
+  empty: '',
+  codec: (form) => ({
+    minBytes: form.flexible ? 1 : 2,
+    read(from) {
+      const sizeBytes = lengthOf(from, form, 2)
+      return sizeBytes < 0 ? (null as never) : from.text(sizeBytes)
+    },
+    write(to, value) {
+      const sizeBytes = isNull(value, form) ? -1 : utf8Length(value)
+      assert(form.flexible || sizeBytes < 2 ** 15, 'a string of older versions has at most 32,767 bytes')
+      if (form.flexible) to.uvarint(sizeBytes + 1)
+      else to.int16(sizeBytes)
+      if (sizeBytes > 0) to.text(value, sizeBytes)
+    },
+  }),
+}
+
+export const BYTES: Type<Uint8Array> = {
+  empty: new Uint8Array(0),
+  codec: (form) => ({
+    minBytes: form.flexible ? 1 : 4,
+    read(from) {
+      const sizeBytes = lengthOf(from, form, 4)
+      return sizeBytes < 0 ? (null as never) : from.view(sizeBytes)
+    },
+    write(to, value) {
+      putLength(to, isNull(value, form) ? -1 : value.length, form)
+      if (value !== null) to.bytes(value)
+    },
+  }),
+}
+
+export function arrayType<T>(item: Type<T>): Type<readonly T[]> {
+  return {
+    empty: [],
+    codec(form) {
+      const { minBytes, read, write } = item.codec({ ...form, nullable: false })
+      return {
+        minBytes: form.flexible ? 1 : 4,
+        read(from) {
+          const count = lengthOf(from, form, 4)
+          if (count < 0) return null as never
+          if (count * minBytes > from.left) {
+            throw from.malformed(`there is no room for ${count} items in ${from.left} bytes`)
+          }
+          const items: T[] = []
+          for (let i = 0; i < count; i++) items.push(read(from))
+          return items
+        },
+        write(to, value) {
+          putLength(to, isNull(value, form) ? -1 : value.length, form)
+          if (value !== null) for (const each of value) write(to, each)
+        },
+      }
+    },
+  }
+}
+
+/** −1 for null, where the form allows it. */
+function lengthOf(from: WireReader, { flexible, nullable }: Form, widthBytes: 2 | 4): number {
+  const length = flexible ? from.uvarint() - 1 : widthBytes === 2 ? from.int16() : from.int32()
+  if (length >= 0 || (length === -1 && nullable)) return length
+  throw from.malformed(length === -1 ? 'null where it must not be' : `a length of ${length}`)
+}
+
+function putLength(to: WireWriter, length: number, { flexible }: Form): void {
+  if (flexible) to.uvarint(length + 1)
+  else to.int32(length)
+}
+
+function isNull(value: unknown, { nullable }: Form): value is null {
+  assert(value !== null || nullable, 'null is not allowed in this version')
+  return value === null
+}
