@@ -14,31 +14,20 @@
 import type { Clock } from '../../model/clock.ts'
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
+import { type Capture, type Checkpointer, Checkpointing } from './checkpointing.ts'
 import { GroupBuilder, type LogId } from './group.ts'
 import type { Journal } from './journal.ts'
+import { isFull, JournalRoom, type Refused } from './journal-room.ts'
 import { Outcome } from './outcome.ts'
 
-/** A log, to the committer. */
-export interface Participant {
+/** A log, to the committer. `roomAgain` is called after it was refused for a moment. */
+export interface Participant extends Refused {
   /** Puts all that is pending into the group. Synchronous: a group is one moment of all logs. */
   form(group: GroupBuilder): void
   /** What was formed is accepted for good. */
   committed(): void
   /** Whether what was formed is on the disk is not known, and nothing more will be. */
   failed(): void
-  /** It was refused for a moment: there may be room now. */
-  roomAgain(): void
-}
-
-/** Takes the state of all logs and of `Meta` at a moment, and makes it last. */
-export interface Checkpointer {
-  /** Synchronous, right after a group was formed: all of it belongs to groups up to `sequence`. */
-  capture(sequence: number): Capture
-}
-
-export interface Capture {
-  /** Resolves when a checkpoint of that moment is on the disk. May be called again after it failed with STORAGE_FULL. */
-  write(): Promise<void>
 }
 
 export interface CommitterOptions {
@@ -56,7 +45,6 @@ const ENTRY_BYTES = 128
 const GROUP_BYTES = 64
 /** Of the journal's capacity, what one group may take. */
 const GROUP_SHARE = 4
-const RETRY_MS = 1_000
 
 /** Why something is not taken now. */
 export type Unready = 'NO_ROOM' | 'STORAGE_FULL' | 'POISONED'
@@ -67,12 +55,11 @@ export class Committer {
   readonly #journal: Journal
   readonly #clock: Clock
   readonly #crc32c: Crc32c
-  readonly #checkpointer: Checkpointer
+  readonly #room: JournalRoom
+  readonly #checkpointing: Checkpointing
   readonly #options: CommitterOptions
   readonly #participants = new Set<Participant>()
   readonly #dirty = new Set<Participant>()
-  /** Those that were told to wait since there was room last. */
-  readonly #refused = new Set<Participant>()
   /** Of `Meta`, as JSON. */
   #changes: string[] = []
   #deletes: LogId[] = []
@@ -90,12 +77,7 @@ export class Committer {
   #synced: number
   #scheduled = false
   #running: Promise<void> | null = null
-  #growing: Promise<void> | null = null
-  #checkpointing: Promise<void> | null = null
-  /** Somebody waits for a checkpoint. */
-  #wantsCheckpoint = false
   #flushArmed = false
-  #full = false
   #closing = false
   #failure: OdradekError | undefined
 
@@ -110,7 +92,9 @@ export class Committer {
     this.#journal = journal
     this.#clock = clock
     this.#crc32c = crc32c
-    this.#checkpointer = checkpointer
+    const failed = (cause: unknown): void => this.fail(cause)
+    this.#room = new JournalRoom(journal, clock, { report: options.report, failed })
+    this.#checkpointing = new Checkpointing(checkpointer, this.#room, failed)
     this.#options = options
     this.#sequence = this.#written = this.#synced = options.firstSequence - 1
   }
@@ -142,16 +126,14 @@ export class Committer {
     if (wanted <= this.maxGroupBytes) {
       const fits = GROUP_BYTES + this.#formedBytes + wanted <= this.#journal.roomBytes
       if (fits && !this.#isStuck()) return undefined
-      this.#makeRoom()
+      this.#room.extend()
     }
-    if (this.#full) return 'STORAGE_FULL'
-    this.#refused.add(participant)
-    return 'NO_ROOM'
+    return this.#room.refuse(participant)
   }
 
   /** Whether the group that gathers would wait for a checkpoint that a full disk holds up. */
   #isStuck(): boolean {
-    return this.#full && this.#checkpointing !== null && this.#isUsedUp(2, this.#formedBytes)
+    return this.#room.isFull && this.#checkpointing.isUnderWay && this.#isUsedUp(2, this.#formedBytes)
   }
 
   /** Takes it: `participant` has it, and will put it into the next group. */
@@ -233,21 +215,17 @@ export class Committer {
 
   /** A file that one huge group has used up is left with an empty one. */
   #hasWork(): boolean {
-    return this.#gathers() || this.#isUsedUp(1) || this.#isCheckpointDue
-  }
-
-  get #isCheckpointDue(): boolean {
-    return this.#wantsCheckpoint && !this.#closing
+    return this.#gathers() || this.#isUsedUp(1) || this.#checkpointing.isDue
   }
 
   /** Whether the group to be formed is the last one in its file. */
   get #isLast(): boolean {
-    return this.#isUsedUp(2) || this.#isCheckpointDue
+    return this.#isUsedUp(2) || this.#checkpointing.isDue
   }
 
   /** A checkpoint is taken soon, whether the journal's file is used up or not. */
   wantCheckpoint(): void {
-    this.#wantsCheckpoint = true
+    this.#checkpointing.want()
     this.#schedule()
   }
 
@@ -278,10 +256,9 @@ export class Committer {
   }
 
   async #commit(): Promise<void> {
-    if (this.#isLast) await this.#checkpointing
+    if (this.#isLast) await this.#checkpointing.idle()
     this.#throwFailure()
     const last = this.#isLast
-    if (last) this.#wantsCheckpoint = false
     const participants = [...this.#dirty]
     const group = this.#form(participants)
     const outcome = this.#gathering
@@ -290,7 +267,7 @@ export class Committer {
     this.#formed = outcome
     this.#formedBytes = this.#gatheringBytes
     this.#gatheringBytes = 0
-    const capture = last ? this.#checkpointer.capture(sequence) : null
+    const capture = last ? this.#checkpointing.capture(sequence) : null
     await this.#fits(group.sizeBytes)
     await this.#journal.append(group.finish(sequence, this.#synced, this.#crc32c))
     this.#groupBuffer = group.buffer
@@ -303,8 +280,8 @@ export class Committer {
     for (const participant of participants) participant.committed()
     outcome.resolve()
     if (capture !== null) await this.#rotate(capture)
-    else if (this.#journal.roomBytes < this.#journal.usedBytes) this.#makeRoom()
-    this.#tellRefused()
+    else if (this.#journal.roomBytes < this.#journal.usedBytes) this.#room.extend()
+    this.#room.tellRefused()
   }
 
   #form(participants: readonly Participant[]): GroupBuilder {
@@ -321,14 +298,13 @@ export class Committer {
   /** Records were reserved for, but changes of `Meta` were not: the journal may have to grow for those. */
   async #fits(sizeBytes: number): Promise<void> {
     while (this.#journal.roomBytes < sizeBytes) {
-      await this.#growing
-      await this.#grow(sizeBytes)
+      await this.#room.growFor(sizeBytes)
       this.#throwFailure()
-      if (this.#journal.roomBytes >= sizeBytes || !this.#full) continue
+      if (this.#journal.roomBytes >= sizeBytes || !this.#room.isFull) continue
       if (this.#closing) {
         throw new OdradekError('STORAGE_FULL', 'the disk is full, and what was accepted last is not on it')
       }
-      await this.#pause()
+      await this.#room.pause()
     }
   }
 
@@ -356,75 +332,20 @@ export class Committer {
     if (this.#synced < this.#written && this.#failure === undefined) this.#armFlush()
   }
 
-  // ── room ──────────────────────────────────────────────────────────────────────────────────────
-
   /** The other file is free, since the checkpoint before this one is on the disk. */
   async #rotate(capture: Capture): Promise<void> {
     await this.#journal.rotate()
     this.#synced = this.#written
-    this.#checkpointing = this.#checkpoint(capture).finally(() => {
-      this.#checkpointing = null
-    })
-  }
-
-  async #checkpoint(capture: Capture): Promise<void> {
-    while (this.#failure === undefined) {
-      try {
-        await capture.write()
-        this.storageFreed()
-        return
-      } catch (error) {
-        // Another one is written at the end; until then the journal has what it needs.
-        if (this.#closing) return
-        if (!isFull(error)) return this.fail(error)
-        this.storageFull(error)
-        await this.#pause()
-      }
-    }
-  }
-
-  #makeRoom(): void {
-    if (this.#growing !== null || this.#failure !== undefined) return
-    if (this.#journal.usedBytes + this.#journal.roomBytes >= this.#journal.capacityBytes) return
-    void this.#grow()
-  }
-
-  #grow(sizeBytes?: number): Promise<void> {
-    this.#growing ??= this.#journal
-      .grow(sizeBytes)
-      .then(
-        () => this.storageFreed(),
-        (error: unknown) => {
-          if (isFull(error)) this.storageFull(error)
-          else this.fail(error)
-        },
-      )
-      .finally(() => {
-        this.#growing = null
-        this.#tellRefused()
-      })
-    return this.#growing
-  }
-
-  #tellRefused(): void {
-    const refused = [...this.#refused]
-    this.#refused.clear()
-    for (const participant of refused) participant.roomAgain()
+    this.#checkpointing.begin(capture)
   }
 
   /** What is written behind the journal finds no room on the disk: neither will the journal for long. */
   storageFull(error: unknown): void {
-    if (!this.#full)
-      this.#options.report(error, 'the disk is full: publishing is refused once the journal is')
-    this.#full = true
+    this.#room.full(error)
   }
 
   storageFreed(): void {
-    this.#full = false
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => this.#clock.setTimer(resolve, RETRY_MS))
+    this.#room.freed()
   }
 
   // ── the end ───────────────────────────────────────────────────────────────────────────────────
@@ -432,13 +353,14 @@ export class Committer {
   /** Nothing is accepted any more, and what is under way is unknown. The first reason counts. */
   fail(cause: unknown): void {
     if (this.#failure !== undefined) return
-    const failure = isFull(cause) ? (cause as OdradekError) : unknownOutcome(cause)
+    const failure = isFull(cause) ? cause : unknownOutcome(cause)
     this.#failure = failure
     this.#options.report(failure, 'the journal failed, and accepts nothing more')
     for (const participant of this.#participants) participant.failed()
     this.#formed?.reject(failure)
     this.#gathering.reject(failure)
-    this.#tellRefused()
+    this.#checkpointing.end()
+    this.#room.end()
   }
 
   /**
@@ -447,14 +369,15 @@ export class Committer {
    */
   async close(): Promise<void> {
     this.#closing = true
+    this.#checkpointing.close()
     await this.flush()
   }
 
   /** Resolves when nothing is under way any more, after `close`. */
   async idle(): Promise<void> {
     await this.#running
-    await this.#checkpointing
-    await this.#growing
+    await this.#checkpointing.idle()
+    await this.#room.idle()
   }
 
   /** After `close` and `idle`. */
@@ -469,12 +392,8 @@ export class Committer {
   leave(participant: Participant): void {
     this.#participants.delete(participant)
     this.#dirty.delete(participant)
-    this.#refused.delete(participant)
+    this.#room.forget(participant)
   }
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof OdradekError && error.code === 'STORAGE_FULL'
 }
 
 function closed(): OdradekError {
