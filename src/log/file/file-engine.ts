@@ -15,7 +15,6 @@ import type { Engine, EngineContext, LogSpec, PartitionLog, Refusal, RetentionLi
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
 import { HEADER_BYTES } from '../format/layout.ts'
-import { PartitionState } from '../state.ts'
 import { type Checkpoint, type StoredLog, writeCheckpoint } from './checkpoint.ts'
 import type { Capture, Checkpointer } from './checkpointing.ts'
 import { ChunkCache } from './chunk-cache.ts'
@@ -25,19 +24,19 @@ import { Compactor } from './compactor.ts'
 import { Extent } from './extent.ts'
 import { fewAtOnce } from './few-at-once.ts'
 import { FileLog } from './file-log.ts'
+import { FileLogs, storedOf } from './file-logs.ts'
 import { FilePool } from './file-pool.ts'
 import type { FileSystem } from './fs.ts'
 import { type LogId, seeded } from './group.ts'
 import { Journal } from './journal.ts'
 import { FileMeta } from './meta.ts'
 import { MAP_BYTES } from './offset-map.ts'
-import { type RecoveredLog, recover } from './recovery.ts'
-import { keyOf } from './recovery-plan.ts'
+import { type Recovered, type RecoveredLog, recover } from './recovery.ts'
 import { Resident } from './resident.ts'
 import { Room } from './room.ts'
 import { RowDecoder } from './row-decoder.ts'
 import type { Segment } from './segment.ts'
-import { Segments } from './segments.ts'
+import type { Segments, SegmentsOptions } from './segments.ts'
 import { Writer } from './writer.ts'
 
 /** Of a journal's file, what is written behind together: what is in memory for that alone. */
@@ -121,18 +120,10 @@ class FileEngine implements Engine, Checkpointer {
   readonly #cache: ChunkCache
   readonly #writer: Writer
   readonly #compactor: Compactor
-  readonly #logs = new Map<string, FileLog>()
-  /** Those that nobody opened yet. */
-  #recovered = new Map<string, RecoveredLog>()
-  /** The newest opening of each log that is under way. They do not reject. */
-  readonly #opening = new Map<string, Promise<void>>()
-  /** Deleted, with files that may still be there. */
-  readonly #deleting = new Map<string, LogId>()
-  /** The deletions that are under way, by their logs. They do not reject. */
-  readonly #deletions = new Map<string, Promise<void>>()
   #seed = 0
   #committer: Committer | undefined
   #meta: FileMeta | undefined
+  #logs: FileLogs | undefined
   #closing: Promise<void> | undefined
 
   constructor(context: FileEngineContext, options: FileEngineOptions) {
@@ -182,12 +173,11 @@ class FileEngine implements Engine, Checkpointer {
       salvage: this.#options.salvage,
     })
     for (const finding of recovered.findings) this.#report(undefined, finding)
-    this.#recovered = recovered.logs
-    for (const log of recovered.deleting) this.#deleting.set(keyOf(log), log)
     this.#seed = recovered.seed
     const firstSequence = recovered.sequence + 1
     const meta = [...recovered.meta]
-    await this.#checkpoint(recovered.sequence, this.#unopened(), { meta, deleting: recovered.deleting })
+    const { deleting } = recovered
+    await this.#checkpoint(recovered.sequence, storedOf(recovered.logs.values()), { meta, deleting })
     for (const { segments } of recovered.logs.values()) {
       await this.#removeReplaced(segments, segments.replaced)
     }
@@ -202,7 +192,25 @@ class FileEngine implements Engine, Checkpointer {
       report: this.#report,
     })
     this.#meta = new FileMeta(recovered.meta, this.#committer)
-    for (const [key, id] of this.#deleting) await this.#remove(key, id)
+    this.#logs = this.#logsOf(this.#committer, recovered)
+    await this.#logs.removeDeleted()
+  }
+
+  #logsOf(committer: Committer, { logs, deleting }: Recovered): FileLogs {
+    const options = {
+      committer,
+      compactor: this.#compactor,
+      writer: this.#writer,
+      segmentsOf: (log: LogId) => this.#segmentsOf(log),
+      make: (spec: LogSpec, recovered: RecoveredLog) => this.#log(spec, recovered),
+      report: this.#report,
+    }
+    return new FileLogs(options, logs, deleting)
+  }
+
+  get #table(): FileLogs {
+    assert(this.#logs !== undefined, 'the engine is open')
+    return this.#logs
   }
 
   get #open(): Committer {
@@ -218,64 +226,22 @@ class FileEngine implements Engine, Checkpointer {
 
   // ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** An open log is answered again, under the retention that is asked for now. */
   openLog(spec: LogSpec): Promise<PartitionLog> {
-    const key = keyOf(spec)
-    const before = this.#opening.get(key) ?? Promise.resolve()
-    const opening = before.then(() => this.#openLog(spec, key))
-    const ended = opening.then(
-      () => {},
-      () => {},
-    )
-    this.#opening.set(key, ended)
-    void ended.then(() => {
-      if (this.#opening.get(key) === ended) this.#opening.delete(key)
-    })
-    return opening
+    return this.#table.openLog(spec)
   }
 
-  async #openLog(spec: LogSpec, key: string): Promise<FileLog> {
-    await this.#deletions.get(key)
-    const fresh = this.#logs.has(key) || this.#recovered.has(key) ? undefined : await this.#fresh(spec, key)
-    this.#assertOpen()
-    // Not a moment in which it is neither here nor there: a checkpoint would not know it.
-    const log = this.#logs.get(key) ?? this.#log(spec, (this.#recovered.get(key) ?? fresh) as RecoveredLog)
-    this.#recovered.delete(key)
-    this.#logs.set(key, log)
-    log.reopen()
-    log.configure(spec.retention)
-    log.compactable.configure(spec)
-    this.#compactor.consider(log.compactable)
-    return log
+  deleteLog(topicId: string, partition: number): Promise<void> {
+    return this.#table.deleteLog(topicId, partition)
   }
 
-  #assertOpen(): void {
-    if (this.#closing !== undefined) throw closed()
-  }
-
-  /** A log that never was. What a deleted one of that name has left goes first. */
-  async #fresh({ topicId, partition, topic }: LogSpec, key: string): Promise<RecoveredLog> {
-    const id = { topicId, partition }
-    if (this.#deleting.has(key)) {
-      // Where that has failed nobody knows whether it is gone.
-      await this.#open.settle()
-      await Segments.remove(this.#segmentsOptions(id, 0))
-      this.#deleting.delete(key)
-    }
-    const segments = await Segments.restore(this.#segmentsOptions(id, 0), [])
-    const state = new PartitionState()
-    state.epochStarted(0, 0)
-    return { id, topic, segments, state, start: 0, end: 0, epoch: 0, stamped: 0 }
-  }
-
-  #segmentsOptions(log: LogId, start: number) {
+  #segmentsOf(log: LogId): SegmentsOptions {
     return {
       fs: this.#fs,
       pool: this.#pool,
       crc32c: this.#crc32c,
       segmentBytes: this.#options.segmentBytes,
       log,
-      start,
+      start: 0,
     }
   }
 
@@ -304,52 +270,9 @@ class FileEngine implements Engine, Checkpointer {
     })
   }
 
-  /**
-   * It takes and shows nothing from now on. Its files stay until that is on the disk: a crash before may bring it back,
-   * as a whole.
-   */
-  deleteLog(topicId: string, partition: number): Promise<void> {
-    const id = { topicId, partition }
-    const key = keyOf(id)
-    const log = this.#logs.get(key)
-    if (this.#closing !== undefined) return Promise.reject(closed())
-    if (log === undefined && !this.#recovered.has(key)) return this.#deletions.get(key) ?? Promise.resolve()
-    this.#logs.delete(key)
-    this.#recovered.delete(key)
-    this.#deleting.set(key, id)
-    const deletion = this.#delete(key, id, log, this.#open.delete(id))
-    const ended = deletion.then(
-      () => void this.#deletions.delete(key),
-      () => void this.#deletions.delete(key),
-    )
-    this.#deletions.set(key, ended)
-    return deletion
-  }
-
-  async #delete(key: string, id: LogId, log: FileLog | undefined, committed: Promise<void>): Promise<void> {
-    await Promise.all([committed, log?.close()])
-    await this.#open.settle()
-    if (log !== undefined) {
-      log.abandon()
-      await this.#compactor.forget(log.compactable)
-      await this.#writer.forget(log)
-    }
-    await this.#remove(key, id)
-  }
-
-  async #remove(key: string, id: LogId): Promise<void> {
-    try {
-      await Segments.remove(this.#segmentsOptions(id, 0))
-      this.#deleting.delete(key)
-    } catch (error) {
-      // It is in the next checkpoint still, and tried again when the directory is opened.
-      this.#report(error, 'removing the files of a deleted log')
-    }
-  }
-
   /** All of these go into one group, so it is the committer who knows. */
   refusal(logs: readonly PartitionLog[], sizeBytes: number): Refusal | undefined {
-    const log = logs[0] === undefined ? undefined : this.#logs.get(keyOf(logs[0]))
+    const log = logs[0] === undefined ? undefined : this.#table.find(logs[0])
     if (log === undefined) return undefined
     const bytes = sizeBytes + logs.length * HEADER_BYTES
     if (this.#open.isTooLarge(bytes, logs.length)) return 'TOO_LARGE'
@@ -364,12 +287,12 @@ class FileEngine implements Engine, Checkpointer {
   // ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
   capture(sequence: number): Capture {
-    const captured = [...this.#logs.values()].map((log) => {
+    const captured = [...this.#table.open].map((log) => {
       const { segments: files } = log.compactable
       // Until the segments that are captured are told of, none of them is replaced (behind.ts).
       return { log, files, replaced: files.replaced, ...log.capture() }
     })
-    const unopened = this.#unopened()
+    const unopened = this.#table.unopened()
     const besides = this.#besides()
     return {
       write: async () => {
@@ -397,7 +320,7 @@ class FileEngine implements Engine, Checkpointer {
   /** What was replaced may take as much as the journal does. Beyond, a checkpoint is wanted that needs none of it. */
   #mustWaitForCheckpoint(): boolean {
     let replacedBytes = 0
-    for (const { compactable } of this.#logs.values()) replacedBytes += compactable.segments.replacedBytes
+    for (const { compactable } of this.#table.open) replacedBytes += compactable.segments.replacedBytes
     if (replacedBytes < this.#options.journalBytes) return false
     this.#open.wantCheckpoint()
     return true
@@ -406,7 +329,7 @@ class FileEngine implements Engine, Checkpointer {
   /** Whether there is something of it to be told of: a log that is gone, for good, needs no files. */
   async #isSynced(log: FileLog): Promise<boolean> {
     try {
-      this.#assertOpen()
+      this.#table.assertOpen()
       await log.sync()
     } catch (error) {
       if (!log.isAbandoned) throw error
@@ -415,16 +338,7 @@ class FileEngine implements Engine, Checkpointer {
   }
 
   #besides(): Besides {
-    return { meta: this.meta.entries(), deleting: [...this.#deleting.values()] }
-  }
-
-  #unopened(): StoredLog[] {
-    return [...this.#recovered.values()].map(({ id, segments, state, ...rest }) => ({
-      ...id,
-      ...rest,
-      segments: segments.stored(),
-      state: state.toJSON(),
-    }))
+    return { meta: this.meta.entries(), deleting: this.#table.deleting }
   }
 
   #checkpoint(
@@ -451,11 +365,10 @@ class FileEngine implements Engine, Checkpointer {
 
   async #close(): Promise<void> {
     const committer = this.#open
-    const logs = [...this.#logs.values()]
-    for (const log of logs) void log.close()
+    this.#table.close()
     const flushed = committer.close()
     // A checkpoint that is under way would wait for the disk, and another one is written here.
-    for (const log of logs) log.forgetCapture()
+    for (const log of this.#table.open) log.forgetCapture()
     await closeAll([
       async () => {
         await flushed
@@ -471,7 +384,7 @@ class FileEngine implements Engine, Checkpointer {
 
   /** Resolves when nothing goes on behind anybody's back. */
   async #settle(): Promise<void> {
-    await Promise.all([...this.#opening.values(), ...this.#deletions.values()])
+    await this.#table.settled()
     await this.#compactor.stop()
     await this.#writer.stop()
     await this.#open.idle()
@@ -480,18 +393,17 @@ class FileEngine implements Engine, Checkpointer {
   /** Where it cannot be written, the journal has everything. */
   async #checkpointAtClose(): Promise<void> {
     try {
-      const stored = [...this.#unopened(), ...(await fewAtOnce(this.#logs.values(), (log) => log.settled()))]
+      const stored = [
+        ...this.#table.unopened(),
+        ...(await fewAtOnce(this.#table.open, (log) => log.settled())),
+      ]
       await this.#checkpoint(this.#open.sequence, stored, { ...this.#besides(), clean: true })
     } catch (error) {
       this.#report(error, 'writing a checkpoint at the end; the next open reads the journal instead')
       return
     }
-    for (const { compactable } of this.#logs.values()) {
+    for (const { compactable } of this.#table.open) {
       await this.#removeReplaced(compactable.segments, compactable.segments.replaced)
     }
   }
-}
-
-function closed(): OdradekError {
-  return new OdradekError('CLOSED', 'the file engine is closed')
 }
