@@ -4,7 +4,9 @@
  */
 export const ERROR_CODES = [
   'ABORTED',
+  'AUTHENTICATION_FAILED',
   'CLOSED',
+  'CONNECTION_FAILED',
   'CONSUMER_EXISTS',
   'CORRUPT_LOG',
   'DATA_LOCKED',
@@ -18,6 +20,7 @@ export const ERROR_CODES = [
   'OFFSET_OUT_OF_RANGE',
   'OUTCOME_UNKNOWN',
   'PROTOCOL_ERROR',
+  'REFUSED',
   'STORAGE_ERROR',
   'STORAGE_FULL',
   'TIMEOUT',
@@ -33,6 +36,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number]
 
 /** Codes after which the same call may succeed unchanged. */
 const RETRIABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'CONNECTION_FAILED',
   'FULL',
   'OUTCOME_UNKNOWN',
   'STORAGE_FULL',
