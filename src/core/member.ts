@@ -10,11 +10,11 @@ import { MutableCounters } from './counters.ts'
 import { type DeliveryRecord, IN_FLIGHT } from './delivery.ts'
 import { Deque } from './deque.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { DueCallback } from './due-queue.ts'
 import type { Pump } from './pump.ts'
 import type { Reader } from './reader.ts'
 import type { MemberSettings } from './settings.ts'
-import { NOT_SAMPLED, Slot } from './slot.ts'
+import { NOT_SAMPLED, type Slot } from './slot.ts'
+import { Slots } from './slots.ts'
 import { follow, isThenable } from './thenable.ts'
 
 /** Handlers measured: one in this many calls. A power of two. */
@@ -50,10 +50,7 @@ export class Member {
   readonly #acksPlainly: boolean
   readonly #clock: Clock
   readonly #dispatcher: Dispatcher
-  #head: Slot | null = null
-  #tail: Slot | null = null
-  readonly #pool: Slot[] = []
-  readonly #expiry = new DueCallback(() => this.expireDue())
+  readonly #slots: Slots
   #whenIdle: (() => void)[] = []
   /** Places held by handlers that ended their own subscription. */
   #spared = 0
@@ -76,6 +73,7 @@ export class Member {
     this.isPlain = this.#acksPlainly && !this.#countsCredit && settings.batch === undefined
     this.#clock = reader.ctx.clock
     this.#dispatcher = reader.ctx.dispatcher
+    this.#slots = new Slots(this, reader.ctx.due, () => this.#expireDue())
     this.limit = settings.concurrency
     this.credit = settings.manualCredit ? 0 : UNLIMITED
   }
@@ -268,7 +266,7 @@ export class Member {
   /** Takes a slot for work that outlives its call. */
   #open(): Slot {
     this.#dispatcher.activate()
-    return this.#pool.pop() ?? new Slot(this)
+    return this.#slots.take()
   }
 
   /** Its work is `record`, which may have been settled within the call. */
@@ -280,15 +278,9 @@ export class Member {
     if (record.state !== IN_FLIGHT) slot.workSettled()
   }
 
-  /** By deadline, the one asked for or the usual one (0): last as a rule, unless others were extended. */
+  /** Until the deadline that was asked for, or the usual one (0). */
   #queue(slot: Slot, asked: number): void {
-    const deadlineAt = asked === 0 ? this.#dispatcher.tick + this.settings.ackTimeoutMs : asked
-    slot.deadlineAt = deadlineAt
-    let before = this.#tail
-    while (before !== null && before.deadlineAt > deadlineAt) before = before.previous
-    this.#link(slot, before)
-    const expiry = this.#expiry
-    if (expiry.heapIndex < 0 || expiry.dueAt > deadlineAt) this.reader.ctx.due.schedule(expiry, deadlineAt)
+    this.#slots.add(slot, asked === 0 ? this.#dispatcher.tick + this.settings.ackTimeoutMs : asked)
   }
 
   /**
@@ -307,7 +299,7 @@ export class Member {
     const next = this.reader.nextFor(this, pump)
     if (next !== undefined) this.#invokeIn(slot, next)
     else {
-      this.#recycle(slot)
+      this.#slots.giveBack(slot)
       this.#freed()
       pump.unblock()
       // Last, so that there is something to live for all the while.
@@ -340,43 +332,36 @@ export class Member {
   /** The slot's work is settled and its handler back: the place is free. */
   release(slot: Slot): void {
     this.#vacate(slot)
-    this.#recycle(slot)
+    this.#slots.giveBack(slot)
     this.#freed()
   }
 
   zombieReturned(slot: Slot): void {
-    this.#recycle(slot)
+    this.#slots.giveBack(slot)
     this.counters.zombies--
     this.#relimit()
     this.#freed()
   }
 
   #vacate(slot: Slot): void {
-    this.#unlink(slot)
+    this.#slots.remove(slot)
     this.busy--
     if (slot.spared) this.#spared--
     slot.spared = false
   }
 
-  #recycle(slot: Slot): void {
-    slot.record = null
-    slot.batch = null
-    slot.settled = false
-    slot.returned = false
-    slot.zombie = false
-    this.#pool.push(slot)
-  }
-
   /** Moves the deadline of work in hand. */
   extend(slot: Slot, deadlineAt: number): void {
-    this.#unlink(slot)
+    this.#slots.remove(slot)
     this.#queue(slot, deadlineAt)
   }
 
-  expireDue(): void {
-    const now = this.reader.ctx.clock.monotonic()
-    while (this.#head !== null && this.#head.deadlineAt <= now) this.#expire(this.#head)
-    if (this.#head !== null) this.reader.ctx.due.schedule(this.#expiry, this.#head.deadlineAt)
+  #expireDue(): void {
+    const now = this.#clock.monotonic()
+    const slots = this.#slots
+    for (let slot = slots.first; slot !== null && slot.deadlineAt <= now; slot = slots.first)
+      this.#expire(slot)
+    slots.waitForFirst()
   }
 
   #expire(slot: Slot): void {
@@ -393,7 +378,7 @@ export class Member {
     if (batch !== null) for (const each of batch.deliveries) this.#expireRecord(each as DeliveryRecord)
     else if (record !== null) this.#expireRecord(record)
     slot.giveUp()
-    if (!slot.zombie) this.#recycle(slot)
+    if (!slot.zombie) this.#slots.giveBack(slot)
     this.#freed()
   }
 
@@ -403,7 +388,7 @@ export class Member {
 
   /** Gives back everything in hand: `close` and the break of a stream. Attempts do not count. */
   releaseAll(): void {
-    for (let slot = this.#head; slot !== null; slot = this.#head) {
+    for (let slot = this.#slots.first; slot !== null; slot = this.#slots.first) {
       this.#vacate(slot)
       slot.zombie = !slot.returned
       const records = slot.batch !== null ? slot.batch.deliveries : slot.record !== null ? [slot.record] : []
@@ -412,10 +397,9 @@ export class Member {
       }
       slot.giveUp()
       if (slot.zombie) this.counters.zombies++
-      else this.#recycle(slot)
+      else this.#slots.giveBack(slot)
     }
-    // Else the queue would keep the reader, and whatever its handler closes over, until the ack timeout.
-    this.reader.ctx.due.cancel(this.#expiry)
+    this.#slots.cancel()
     this.#freed()
   }
 
@@ -473,24 +457,5 @@ export class Member {
   #freed(): void {
     if (this.#whenIdle.length > 0) this.#checkIdle()
     this.reader.memberFreed(this)
-  }
-
-  #link(slot: Slot, before: Slot | null): void {
-    const after = before === null ? this.#head : before.next
-    slot.previous = before
-    slot.next = after
-    if (before === null) this.#head = slot
-    else before.next = slot
-    if (after === null) this.#tail = slot
-    else after.previous = slot
-  }
-
-  #unlink(slot: Slot): void {
-    if (slot.previous === null) this.#head = slot.next
-    else slot.previous.next = slot.next
-    if (slot.next === null) this.#tail = slot.previous
-    else slot.next.previous = slot.previous
-    slot.previous = null
-    slot.next = null
   }
 }

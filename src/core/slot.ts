@@ -6,9 +6,7 @@
  * handler has returned. When the deadline passes first, the slot is given up: the member gets its place
  * back and the handler, still running somewhere, is a zombie until it returns.
  *
- *   in flight, by deadline:   head ⇄ slot ⇄ slot ⇄ tail      one timer per member, for the head
- *
- * Slots and their two callbacks are pooled, so that awaiting a handler allocates nothing of ours.
+ * Slots and their two callbacks are used again (slots.ts).
  */
 import type { BatchUnit } from './batch-unit.ts'
 import type { DeliveryRecord } from './delivery.ts'
