@@ -4,6 +4,7 @@
  */
 import type { Broker } from '../broker.ts'
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
+import { ProducerIds } from '../coordinator/producer-ids.ts'
 import type { Cluster } from './cluster.ts'
 
 export interface WorldOptions {
@@ -18,11 +19,13 @@ export class World {
   readonly parts: BrokerParts
   readonly cluster: Cluster
   readonly options: WorldOptions
+  readonly producerIds: ProducerIds
 
   constructor(broker: Broker, cluster: Cluster, options: WorldOptions) {
     this.broker = broker
     this.parts = broker.parts
     this.cluster = cluster
     this.options = options
+    this.producerIds = new ProducerIds(this.parts.engine.meta)
   }
 }
