@@ -7,13 +7,25 @@ import type { PublishEntry, PublishOptions } from '../model/options.ts'
 import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
 import type { StandardIssue, StandardResult, StandardSchemaV1 } from '../model/standard-schema.ts'
 import { encoded, type Form, letterForm, reencoded } from './encode.ts'
-import { invalid } from './settings.ts'
+import { assertKnown, invalid } from './settings.ts'
 import type { TopicSettings } from './topic-settings.ts'
 
 type Validate = StandardSchemaV1['~standard']['validate']
 
 /** Sizes are kept in 32 bits. */
 const MAX_SIZE_BYTES = 0xffff_ffff
+
+const PUBLISH_OPTIONS = ['key', 'headers', 'partition', 'id', 'signal'] as const
+/** Of a record among several, which stands beside its value. */
+const ENTRY_OPTIONS = ['value', 'key', 'headers', 'partition', 'id'] as const
+
+/** @throws OdradekError INVALID_ARGUMENT for what is no option: a misspelt key would scatter the records of one key. */
+export function checkPublishOptions(options: PublishOptions): void {
+  if (typeof options !== 'object') {
+    throw invalid(`publish options are an object, such as { key: 'anna' }; got ${typeof options}`)
+  }
+  assertKnown('publish', options, PUBLISH_OPTIONS)
+}
 
 /** A record that passed validation, as its log takes it. */
 export interface Draft extends Form {
@@ -30,9 +42,6 @@ export function makeDraft(
   value: unknown,
   options: Omit<PublishOptions, 'signal'>,
 ): Draft {
-  if (typeof options !== 'object') {
-    throw invalid(`publish options are an object, such as { key: 'anna' }; got ${typeof options}`)
-  }
   if (value === undefined) {
     throw new OdradekError('INVALID_VALUE', 'undefined is not a value; publish null for a tombstone')
   }
@@ -113,8 +122,11 @@ export function entriesOf(entries: Iterable<PublishEntry>): PublishEntry[] {
     throw invalid('publishAll takes an iterable of entries { value, key, … }')
   }
   return Array.from(entries, (entry, i) => {
-    if (typeof entry === 'object' && entry !== null && 'value' in entry) return entry
-    throw invalid(`entry ${i} of publishAll is no { value, key, … }`)
+    if (typeof entry !== 'object' || entry === null || !('value' in entry)) {
+      throw invalid(`entry ${i} of publishAll is no { value, key, … }`)
+    }
+    assertKnown('publishAll', entry, ENTRY_OPTIONS)
+    return entry
   })
 }
 

@@ -244,7 +244,10 @@ export function checkFrom(from: unknown): void {
     return
   }
   if (typeof from === 'object' && from !== null) {
-    for (const [partition, offset] of Object.entries(from)) {
+    const offsets = Object.entries(from)
+    if (offsets.length === 0)
+      throw invalid('a position names at least one partition, as { partition: offset }')
+    for (const [partition, offset] of offsets) {
       if (!/^\d+$/.test(partition)) throw invalid(`"${partition}" is not a partition number`)
       checkOffset(offset)
     }
@@ -271,11 +274,16 @@ export function known<T extends object>(
   if (typeof options !== 'object' || options === null) {
     throw invalid(`${what} options are an object; got ${shown(options)}`)
   }
-  for (const name of Object.keys(options)) {
-    if ((names as readonly string[]).includes(name)) continue
+  assertKnown(what, options, names)
+  return options
+}
+
+/** Inherited names count: what is read of an object need not be its own. */
+export function assertKnown(what: string, options: object, names: readonly string[]): void {
+  for (const name in options) {
+    if (names.includes(name)) continue
     throw invalid(`unknown ${what} option "${name}"; there are ${names.join(', ')}`)
   }
-  return options
 }
 
 export function oneOf<T extends string>(

@@ -16,6 +16,7 @@ import type { CoreContext } from './context.ts'
 import {
   batchOf,
   type Copy,
+  checkPublishOptions,
   type Draft,
   entriesOf,
   letterDraft,
@@ -249,17 +250,22 @@ export class Topic {
     try {
       const signal = signalOf(options?.signal)
       if (signal?.aborted === true) throw abortedError(signal, 'publishAll')
-      const drafts = entriesOf(entries).map((entry) => this.draft(entry.value, entry))
+      const drafts = entriesOf(entries).map((entry) => this.#draft(entry.value, entry))
       return publishDrafts(this, drafts, signal)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  draft(value: unknown, options?: Omit<PublishOptions, 'signal'>): Draft {
+  draft(value: unknown, options?: PublishOptions): Draft {
+    if (options !== undefined) checkPublishOptions(options)
+    return this.#draft(value, options ?? NO_OPTIONS)
+  }
+
+  #draft(value: unknown, options: Omit<PublishOptions, 'signal'>): Draft {
     this.assertOpen()
-    if (options?.partition !== undefined) this.partitionAt(options.partition)
-    return makeDraft(this.name, this.settings, this.#ctx.engine.encodes, value, options ?? NO_OPTIONS)
+    if (options.partition !== undefined) this.partitionAt(options.partition)
+    return makeDraft(this.name, this.settings, this.#ctx.engine.encodes, value, options)
   }
 
   /** A draft that outlives the call it was made in. In memory values are handed over as they are. */

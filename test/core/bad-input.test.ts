@@ -44,6 +44,47 @@ describe('a signal that is none', () => {
   })
 })
 
+describe('an option that there is not', () => {
+  it('is refused by whatever publishes, which names those there are, and has published nothing', async () => {
+    const { broker } = new World()
+    const topic = await broker.createTopic('orders')
+    const message = 'unknown publish option "kye"; there are key, headers, partition, id, signal'
+    const wrong = { kye: 'anna' } as never
+    await expect(topic.publish(1, wrong)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message })
+    await expect(broker.publish('orders', 1, wrong)).rejects.toThrow(message)
+    expect(() => topic.tryPublish(1, wrong)).toThrow(message)
+    await expect(broker.transaction((tx) => tx.publish('orders', 1, wrong))).rejects.toThrow(message)
+    const entries = [{ value: 1 }, { value: 2, kye: 'anna' } as never]
+    await expect(topic.publishAll(entries)).rejects.toThrow(
+      'unknown publishAll option "kye"; there are value, key, headers, partition, id',
+    )
+    expect(() => topic.tryPublish(1, Object.create({ kye: 'anna' }))).toThrow(message)
+    expect(topic.describe().partitions[0]?.end).toBe(0)
+  })
+
+  it('is refused by the publish of a handler, which is how its delivery fails', async () => {
+    const { broker, settle } = new World()
+    await broker.createTopic('orders')
+    const codes: string[] = []
+    await broker.subscribe('orders', async (d) => {
+      codes.push(await codeOf(d.publish('orders', 2, { kye: 'anna' } as never)))
+    })
+    await broker.publish('orders', 1)
+    await settle()
+    expect(codes).toEqual(['INVALID_ARGUMENT'])
+  })
+
+  it('is none where options are left out', async () => {
+    const { broker } = new World()
+    const topic = await broker.createTopic('orders', { partitions: 2 })
+    await topic.publish(1, undefined)
+    await topic.publish(2, null as never)
+    await topic.publish(3, {})
+    await topic.publishAll([{ value: 4, key: 'anna', headers: {}, partition: 1, id: 'four' }])
+    expect(topic.describe().partitions.reduce((sum, { end }) => sum + end, 0)).toBe(4)
+  })
+})
+
 describe('headers that somebody made himself', () => {
   it('are checked like any others, and copied', async () => {
     const { broker } = new World()
