@@ -12,20 +12,24 @@ const PACKAGE = '@node-rs/crc32'
 /** Inputs shorter than this are summed in JavaScript (docs/decisions/017-native-crc.md). */
 const NATIVE_FROM_BYTES = 160
 
+type Native = (bytes: Uint8Array, previous: number) => number
+
 /** The fastest CRC-32C that is to be had here. Never fails. */
 export async function loadCrc32c(load: LoadPackage = loadPackage): Promise<Crc32c> {
   try {
-    const { crc32c: native } = (await load(PACKAGE)) as { readonly crc32c: Crc32c }
+    const { crc32c: native } = (await load(PACKAGE)) as { readonly crc32c: Native }
     if (!agrees(native)) return ours
-    return (bytes, previous = 0) =>
-      bytes.length < NATIVE_FROM_BYTES ? ours(bytes, previous) : native(bytes, previous)
+    return (bytes, previous = 0, from = 0, to = bytes.length) => {
+      if (to - from < NATIVE_FROM_BYTES) return ours(bytes, previous, from, to)
+      return native(to - from === bytes.length ? bytes : bytes.subarray(from, to), previous)
+    }
   } catch {
     // Not installed, or not for this platform: ours is as right, only slower.
     return ours
   }
 }
 
-function agrees(native: Crc32c): boolean {
+function agrees(native: Native): boolean {
   const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i * 167)
   const head = bytes.subarray(0, 333)
   const tail = bytes.subarray(333)

@@ -28,6 +28,17 @@ describe('CRC-32C by the processor', () => {
     }
   })
 
+  it('is ours of every part', () => {
+    const bytes = noise(1200)
+    for (let length = 0; length <= 1000; length += 7) {
+      expect({ length, crc: crc32c(bytes, 5, 3, 3 + length) }).toEqual({
+        length,
+        crc: ours(bytes.subarray(3, 3 + length), 5),
+      })
+    }
+    expect(crc32c(bytes, 5)).toBe(ours(bytes, 5))
+  })
+
   it('goes on from that of what came before, whoever made it', () => {
     const lengths = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 6 })
     fc.assert(

@@ -76,7 +76,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The same checksum, started from `seed`. */
 export function seeded(crc32c: Crc32c, seed: number): Crc32c {
-  return (bytes, previous = seed) => crc32c(bytes, previous)
+  return (bytes, previous = seed, from = 0, to = bytes.length) => crc32c(bytes, previous, from, to)
 }
 
 /**
@@ -207,7 +207,7 @@ export class GroupBuilder {
 export function readGroupHeader(bytes: Uint8Array, at: number, crc32c: Crc32c): GroupHeader | undefined {
   if (bytes.length - at < GROUP_HEADER_BYTES || !isMagic(bytes, at)) return undefined
   const crc = readInt32(bytes, at + HEADER_CRC_AT) >>> 0
-  if (crc32c(bytes.subarray(at, at + HEADER_CRC_AT)) !== crc) return undefined
+  if (crc32c(bytes, undefined, at, at + HEADER_CRC_AT) !== crc) return undefined
   return {
     sizeBytes: (readInt32(bytes, at + LENGTH_AT) >>> 0) + GROUP_HEADER_BYTES,
     sequence: readInt64(bytes, at + SEQUENCE_AT),
@@ -234,18 +234,17 @@ export function findMagic(bytes: Uint8Array, from: number): number {
 
 /** Where there are zeros at `from`, a place behind most of them: eight at once are eight times as fast. */
 function afterZeros(bytes: Uint8Array, from: number): number {
-  if (bytes.byteOffset % 8 !== 0) return from
-  const words = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3)
   let at = from
-  while (at % 8 !== 0 && bytes[at] === 0) at++
-  if (at % 8 !== 0) return at
-  let word = at / 8
+  while ((bytes.byteOffset + at) % 8 !== 0 && bytes[at] === 0) at++
+  if ((bytes.byteOffset + at) % 8 !== 0) return at
+  const words = new Float64Array(bytes.buffer, bytes.byteOffset + at, (bytes.length - at) >>> 3)
+  let word = 0
   // What equals zero has no bits but that of the sign: no byte of it begins anything.
   for (const last = words.length - 4; word <= last; word += 4) {
     if (words[word] !== 0 || words[word + 1] !== 0 || words[word + 2] !== 0 || words[word + 3] !== 0) break
   }
   while (word < words.length && words[word] === 0) word++
-  return word * 8
+  return at + word * 8
 }
 
 function isMagic(bytes: Uint8Array, at: number): boolean {

@@ -159,8 +159,8 @@ class JournalScan {
     if (end > window.sizeBytes || (sequence <= this.#after && this.end >= 0)) return false
     if (!window.shows(at, end)) return this.#isWholeBeyond(at, end)
     const from = at - window.at
-    const body = window.bytes.subarray(from + GROUP_HEADER_BYTES, from + sizeBytes)
-    return this.#crc32c(body) === bodyCrc(window.bytes, from)
+    const crc = this.#crc32c(window.bytes, undefined, from + GROUP_HEADER_BYTES, from + sizeBytes)
+    return crc === bodyCrc(window.bytes, from)
   }
 
   async #isWholeBeyond(at: number, end: number): Promise<boolean> {
@@ -169,7 +169,7 @@ class JournalScan {
     let crc: number | undefined
     for (let from = at + GROUP_HEADER_BYTES; ; ) {
       const to = Math.min(end, window.end)
-      crc = this.#crc32c(window.bytes.subarray(from - window.at, to - window.at), crc)
+      crc = this.#crc32c(window.bytes, crc, from - window.at, to - window.at)
       if (to === end) return crc === expected
       await window.move(to)
       if (window.end === to) return false

@@ -3,7 +3,9 @@
  * and out come the index and the sums that the segment is known by.
  */
 import type { Crc32c } from '../format/crc32c.ts'
+import { crc32cOfBatches, JOINED_FROM_BYTES } from '../format/crc32c-joined.ts'
 import type { Damage } from './damage.ts'
+import { FileWindow } from './file-window.ts'
 import type { DataFile } from './fs.ts'
 import { BatchChain } from './segment-chain.ts'
 import { type Extract, type SavedIndex, SegmentIndex } from './segment-index.ts'
@@ -58,26 +60,38 @@ export class Survey implements Extract {
 
   /** Goes on to `until`, where the last batch must end. */
   async goOn(file: DataFile, until: number): Promise<void> {
-    let buffer = new Uint8Array(Math.min(PIECE_BYTES, until - this.sizeBytes))
-    while (this.sizeBytes < until && this.damage === null) {
-      const origin = this.sizeBytes
-      const wanted = Math.min(buffer.length, until - origin)
-      const length = await file.read(buffer.subarray(0, wanted), origin)
-      this.#take(buffer, length, origin)
-      this.crc = this.#crc32c(buffer.subarray(0, this.sizeBytes - origin), this.crc)
-      if (this.damage !== null || this.sizeBytes > origin) continue
-      if (length < wanted) this.#chain.fail('the file ends here', origin + length)
-      else if (this.#chain.batch.sizeBytes > until - origin || wanted === until - origin) {
-        this.#chain.fail('a batch reaches beyond the end of the segment')
-      } else buffer = new Uint8Array(Math.max(this.#chain.batch.sizeBytes, buffer.length * 2))
+    const window = FileWindow.over(file, until, PIECE_BYTES)
+    try {
+      let end = this.sizeBytes
+      while (this.sizeBytes < until && this.damage === null) {
+        const origin = this.sizeBytes
+        await window.move(origin, end)
+        this.#take(window)
+        if (this.damage !== null || this.sizeBytes > origin) continue
+        end = this.#endOfCut(window, end)
+      }
+    } finally {
+      await window.settle()
     }
   }
 
-  #take(bytes: Uint8Array, length: number, origin: number): void {
+  /** Where the batch ends that the window, which was to show all up to `wanted`, shows the beginning of. */
+  #endOfCut({ at, end, sizeBytes: until }: FileWindow, wanted: number): number {
+    const { sizeBytes } = this.#chain.batch
+    if (end < Math.min(until, Math.max(wanted, at + PIECE_BYTES))) this.#chain.fail('the file ends here', end)
+    else if (sizeBytes > until - at || end === until) {
+      this.#chain.fail('a batch reaches beyond the end of the segment')
+    }
+    return at + sizeBytes
+  }
+
+  #take({ bytes, at: origin }: FileWindow): void {
     const { index } = this
     const chain = this.#chain
     const { batch } = chain
-    chain.begin(bytes, length, origin)
+    chain.begin(bytes, bytes.length, origin)
+    /** Bytes that are in the sum. */
+    let summed = 0
     while (chain.step()) {
       const { position } = chain
       if (index.isDue(position, batch.leaderEpoch, batch.base !== this.next)) {
@@ -87,7 +101,18 @@ export class Survey implements Extract {
       this.next = chain.next
       this.sizeBytes = position + batch.sizeBytes
       this.batches++
+      if (batch.sizeBytes < JOINED_FROM_BYTES) continue
+      // Its own sum has been looked at just now.
+      const end = batch.position + batch.sizeBytes
+      this.#sum(bytes, summed, batch.position)
+      this.crc = crc32cOfBatches(bytes.subarray(batch.position, end), this.crc, this.#crc32c)
+      summed = end
     }
+    this.#sum(bytes, summed, this.sizeBytes - origin)
+  }
+
+  #sum(bytes: Uint8Array, from: number, to: number): void {
+    if (from < to) this.crc = this.#crc32c(bytes, this.crc, from, to)
   }
 }
 

@@ -18,7 +18,7 @@ SQUARES[0] = 1 << 30
 for (let i = 1; i < SQUARES.length; i++) SQUARES[i] = product(squareAt(i - 1), squareAt(i - 1))
 
 /** Batches shorter than this are summed in less time than it takes to join sums. */
-const JOINED_FROM_BYTES = 8 * 1024
+export const JOINED_FROM_BYTES: number = 8 * 1024
 
 function squareAt(i: number): number {
   return SQUARES[i] as number

@@ -36,14 +36,20 @@ function byte(bytes: Uint8Array, i: number): number {
 
 /**
  * The checksum, as an unsigned 32-bit number. `previous` is the checksum of what comes before `bytes`, which
- * then go on with it: `crc32c(b, crc32c(a))` is that of a and b in one piece.
+ * then go on with it: `crc32c(b, crc32c(a))` is that of a and b in one piece. Of the bytes from `from` to `to` alone,
+ * where a view of them would cost as much as their sum.
  */
-export type Crc32c = (bytes: Uint8Array, previous?: number) => number
+export type Crc32c = (bytes: Uint8Array, previous?: number, from?: number, to?: number) => number
 
-export function crc32c(bytes: Uint8Array, previous: number = 0): number {
+export function crc32c(
+  bytes: Uint8Array,
+  previous: number = 0,
+  from: number = 0,
+  to: number = bytes.length,
+): number {
   let crc = ~previous
-  let i = 0
-  for (const last = bytes.length - SLICES; i <= last; i += SLICES) {
+  let i = from
+  for (const last = to - SLICES; i <= last; i += SLICES) {
     crc =
       of(T15, byte(bytes, i) ^ crc) ^
       of(T14, byte(bytes, i + 1) ^ (crc >>> 8)) ^
@@ -62,6 +68,6 @@ export function crc32c(bytes: Uint8Array, previous: number = 0): number {
       of(T1, byte(bytes, i + 14)) ^
       of(T0, byte(bytes, i + 15))
   }
-  for (; i < bytes.length; i++) crc = of(T0, byte(bytes, i) ^ crc) ^ (crc >>> 8)
+  for (; i < to; i++) crc = of(T0, byte(bytes, i) ^ crc) ^ (crc >>> 8)
   return ~crc >>> 0
 }

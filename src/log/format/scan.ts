@@ -132,7 +132,7 @@ export class BatchScan {
     if (fault !== null) return this.#corrupt(fault)
     if (left < size) return this.#stop('cut')
     if (this.#crc32c !== undefined) {
-      const crc = this.#crc32c(bytes.subarray(at + ATTRIBUTES_AT, at + size))
+      const crc = this.#crc32c(bytes, 0, at + ATTRIBUTES_AT, at + size)
       if (crc !== readInt32(bytes, at + CRC_AT) >>> 0) return this.#corrupt('the CRC does not match')
     }
     this.#following = at + size

@@ -52,4 +52,13 @@ describe('CRC-32C', () => {
       }),
     )
   })
+
+  it('of a part is that of a view of it', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat(100), fc.nat(100), (bytes, a, b) => {
+        const [from, to] = [Math.min(a, b, bytes.length), Math.min(Math.max(a, b), bytes.length)]
+        expect(crc32c(bytes, 7, from, to)).toBe(crc32c(bytes.subarray(from, to), 7))
+      }),
+    )
+  })
 })
