@@ -4,8 +4,8 @@
  *
  * A handler is called in the order in which its connection sent its requests, and what it does before it first awaits
  * is done in that order too; responses leave in it, whoever is ready first. So a produce that waits for the disk does
- * not hold the next one up. Errors that a client can be told have a code in its response; what a handler throws is a
- * fault of ours, and closes the connection.
+ * not hold the next one up. Errors that a client can be told have a code in its response. What a handler throws closes
+ * the connection, and is a fault of ours, if it is no `Disconnect`.
  */
 import type { Api, RequestOf, ResponseInputOf } from '../wire/api.ts'
 import type { Node } from './cluster.ts'
@@ -33,13 +33,24 @@ export interface Call {
   readonly listener: string
 }
 
-type Answer<T> = T | null | Promise<T | null>
+/** Null: there is no response (a produce that wants no acknowledgement). */
+export type Answer<T> = T | null | Promise<T | null>
+
+/**
+ * Thrown where the protocol has no other answer than to close the connection, as for a produce that failed and wants
+ * no acknowledgement. Nothing of ours is at fault then.
+ */
+export class Disconnect extends Error {
+  override readonly name = 'Disconnect'
+}
 
 export interface Handler {
   readonly api: Api
-  /** What ApiVersions says, where that is more than what is spoken. */
+  /**
+   * What ApiVersions says, where that is more than what is spoken. Versions in between reach the handler too, which
+   * tells the client that they are not supported.
+   */
   readonly advertised: readonly [min: number, max: number]
-  /** Null: there is no response (a produce that wants no acknowledgement). */
   answer(request: unknown, call: Call, world: World): Answer<unknown>
 }
 

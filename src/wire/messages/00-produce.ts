@@ -1,4 +1,7 @@
-/** Produce: batches for partitions. Those before version 3 carried message sets of the old format, which nobody speaks here. */
+/**
+ * Produce: batches for partitions. Those before version 3 carried message sets of the old format, which nobody speaks
+ * here; their frames can be read and answered all the same, to say so.
+ */
 import { api } from '../api.ts'
 import { array, bytes, int16, int32, int64, string, struct, uuid } from '../schema.ts'
 
@@ -8,7 +11,7 @@ export const produce = api({
   versions: [3, 13],
   flexibleSince: 9,
   request: {
-    transactionalId: string.nullable(),
+    transactionalId: string.nullable().since(3),
     acks: int16,
     timeoutMs: int32,
     topicData: array({
@@ -28,7 +31,7 @@ export const produce = api({
         index: int32,
         errorCode: int16,
         baseOffset: int64,
-        logAppendTimeMs: int64.or(-1),
+        logAppendTimeMs: int64.or(-1).since(2),
         logStartOffset: int64.or(-1).since(5),
         recordErrors: array({
           batchIndex: int32,
@@ -41,7 +44,7 @@ export const produce = api({
         }).tagged(0, 10),
       }),
     }),
-    throttleTimeMs: int32,
+    throttleTimeMs: int32.since(1),
     nodeEndpoints: array({
       nodeId: int32,
       host: string,
