@@ -24,7 +24,12 @@ export function checkPublishOptions(options: PublishOptions): void {
   if (typeof options !== 'object') {
     throw invalid(`publish options are an object, such as { key: 'anna' }; got ${typeof options}`)
   }
-  assertKnown('publish', options, PUBLISH_OPTIONS)
+  for (const name in options) if (!isPublishOption(name)) assertKnown('publish', options, PUBLISH_OPTIONS)
+}
+
+/** Compared one by one: a search in the list costs a tenth of a publish with a key. */
+function isPublishOption(name: string): boolean {
+  return name === 'key' || name === 'headers' || name === 'partition' || name === 'id' || name === 'signal'
 }
 
 /** A record that passed validation, as its log takes it. */
