@@ -29,6 +29,9 @@ export interface TopicSettings {
   readonly publishTimeoutMs: number
 }
 
+/** How logs give up records. */
+export type Cleaning = Pick<TopicSettings, 'retention' | 'cleanup' | 'deleteRetentionMs'>
+
 /** What settings depend on of the engine that is to keep them. */
 export type EngineTraits = Pick<Engine, 'scheme' | 'encodes' | 'compacts' | 'retention'>
 

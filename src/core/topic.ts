@@ -36,7 +36,7 @@ import { publishDrafts } from './publish-all.ts'
 import { isLost, PublishIds } from './publish-ids.ts'
 import type { Reader } from './reader.ts'
 import { signalOf } from './settings.ts'
-import { assertSameTopic, isSame, type TopicSettings } from './topic-settings.ts'
+import { assertSameTopic, type Cleaning, isSame, type TopicSettings } from './topic-settings.ts'
 import { assertAccepted, refusedError, WaitingRoom, whenRoom } from './waiting.ts'
 
 const SAMPLE_EVERY = 64
@@ -108,6 +108,13 @@ export class Topic {
       partition.holdersChanged()
     }
     this.expire()
+  }
+
+  /** How its logs are cleaned from now on. They are told of `cleanup` by whoever opens them. */
+  clean({ cleanup, deleteRetentionMs, retention }: Cleaning): void {
+    this.settings = { ...this.settings, cleanup, deleteRetentionMs }
+    this.#look()
+    this.retain(retention)
   }
 
   /** Lets age take its toll now. */

@@ -3,7 +3,7 @@
  * One name is created once, however many ask at the same time. A deleted topic never comes back: one of
  * the same name has a new id and starts at 0.
  */
-import type { Engine, PartitionLog, RetentionLimits } from '../log/contract.ts'
+import type { Engine, MetaChange, PartitionLog } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { TopicChanges, TopicOptions } from '../model/options.ts'
 import type { ValueCodec } from '../model/value-codec.ts'
@@ -16,6 +16,7 @@ import { invalid } from './settings.ts'
 import { optionsOf, type StoredTopic, storedTopic } from './stored-topic.ts'
 import { Topic } from './topic.ts'
 import {
+  type Cleaning,
   checkChanges,
   partitionCount,
   retentionLimits,
@@ -24,10 +25,28 @@ import {
 } from './topic-settings.ts'
 
 const META_PREFIX = 'topic/'
+/** What a face stores of a topic, by its id. It is put with the topic, and goes with it. */
+export const FACE_PREFIX = 'kafka/config/'
 /** How often age is looked at: this share of the age, within these bounds. */
 const AGE_CHECK_SHARE = 0.1
 const AGE_CHECK_MIN_MS = 10
 const AGE_CHECK_MAX_MS = 60_000
+
+/** What is put with a topic that is created, once its id is known. */
+export type Besides = (topicId: string) => readonly MetaChange[]
+
+const NOTHING: Besides = () => []
+
+/** How logs are cleaned from now on, and what is put with it. */
+export interface Reconfiguration {
+  readonly cleaning: Cleaning
+  readonly besides: readonly MetaChange[]
+}
+
+interface Remembered extends Reconfiguration {
+  readonly partitions: number
+  readonly deadLetter: boolean
+}
 
 /** What the layer above does when topics come, grow and go. */
 export interface TopicHooks {
@@ -65,6 +84,7 @@ class AgeDue extends Due {
 export class Topics implements TopicPort {
   readonly #engine: Engine
   readonly #byName = new Map<string, Topic>()
+  readonly #byId = new Map<string, Topic>()
   /** Names that differ only in `.` and `_` would collide in metrics, as in Kafka. */
   readonly #byCollision = new Map<string, string>()
   readonly #creating = new Map<string, Promise<Topic>>()
@@ -89,6 +109,10 @@ export class Topics implements TopicPort {
     return this.#byName.get(name)
   }
 
+  byId(id: string): Topic | undefined {
+    return this.#byId.get(id)
+  }
+
   /** For all that does something with it. @throws OdradekError UNKNOWN_TOPIC, CLOSED */
   require(name: string): Topic {
     if (this.#ended !== undefined) throw this.#ended
@@ -108,20 +132,48 @@ export class Topics implements TopicPort {
 
   /** Creates, or answers the existing one when its settings are the same. */
   create<T>(name: string, options: TopicOptions<T>): Promise<Topic> {
+    return this.#createOnce(name, this.#settings(name, options), name.startsWith(DLQ_PREFIX))
+  }
+
+  /** Creates. @throws OdradekError as `create`; TOPIC_EXISTS whatever the settings of that one */
+  async createNew(name: string, options: TopicOptions, besides: Besides): Promise<Topic> {
+    while (this.#creating.has(name)) await this.#creating.get(name)?.catch(() => undefined)
+    const settings = this.checkNew(name, options)
+    return this.#createOnce(name, settings, name.startsWith(DLQ_PREFIX), { besides })
+  }
+
+  /** What `createNew` would refuse. */
+  checkNew(name: string, options: TopicOptions): TopicSettings {
+    const settings = this.#settings(name, options)
+    if (this.#byName.has(name)) throw new OdradekError('TOPIC_EXISTS', `topic "${name}" exists`)
+    this.#assertApart(name)
+    return settings
+  }
+
+  #settings<T>(name: string, options: TopicOptions<T>): TopicSettings {
     checkTopicName(name)
     const settings = topicSettings(options, this.#engine)
-    const deadLetter = name.startsWith(DLQ_PREFIX)
-    if (deadLetter && settings.cleanup === 'compact') throw compactedLetters(name)
-    return this.#createOnce(name, settings, deadLetter)
+    if (name.startsWith(DLQ_PREFIX) && settings.cleanup === 'compact') throw compactedLetters(name)
+    return settings
+  }
+
+  #assertApart(name: string): void {
+    const collision = this.#byCollision.get(collisionKey(name))
+    if (collision === undefined) return
+    throw new OdradekError(
+      'INVALID_TOPIC',
+      `"${name}" collides with the topic "${collision}": names may not differ in . and _ only`,
+    )
   }
 
   async deadLetters(name: string): Promise<Topic> {
     const existing = this.#byName.get(name)
     const settings = topicSettings({}, this.#engine)
-    const topic = existing ?? (await this.#createOnce(checkTopicName(name), settings, true, true))
+    const topic =
+      existing ?? (await this.#createOnce(checkTopicName(name), settings, true, { anySettings: true }))
     if (topic.isDeadLetter) return topic
     if (topic.settings.cleanup === 'compact') throw compactedLetters(name)
-    await this.#remember(topic, topic.partitions.length, topic.retention, true)
+    await this.#remember(topic, { deadLetter: true })
     this.#receivesDeadLetters(topic)
     return topic
   }
@@ -135,7 +187,7 @@ export class Topics implements TopicPort {
     name: string,
     settings: TopicSettings,
     deadLetter: boolean,
-    anySettings = false,
+    { anySettings = false, besides = NOTHING }: { anySettings?: boolean; besides?: Besides } = {},
   ): Promise<Topic> {
     if (this.#ended !== undefined) throw this.#ended
     const pending = this.#creating.get(name)
@@ -145,15 +197,9 @@ export class Topics implements TopicPort {
       if (!anySettings && existing.claim(settings)) await this.#remember(existing)
       return existing
     }
-    const collision = this.#byCollision.get(collisionKey(name))
-    if (collision !== undefined) {
-      throw new OdradekError(
-        'INVALID_TOPIC',
-        `"${name}" collides with the topic "${collision}": names may not differ in . and _ only`,
-      )
-    }
+    this.#assertApart(name)
     this.#byCollision.set(collisionKey(name), name)
-    const creation = this.#make(name, topicId(), settings, deadLetter, true)
+    const creation = this.#make(name, topicId(), settings, deadLetter, besides)
     this.#creating.set(name, creation)
     try {
       return await creation
@@ -170,24 +216,25 @@ export class Topics implements TopicPort {
     id: string,
     settings: TopicSettings,
     deadLetter: boolean,
-    fresh: boolean,
+    besides: Besides | null,
   ): Promise<Topic> {
     const ctx = this.#ctx as CoreContext
     const topic = new Topic(name, id, settings, ctx, deadLetter)
     for (let i = 0; i < settings.partitions; i++) this.#addPartition(topic, await this.#openLog(topic, i))
-    if (fresh) await this.#remember(topic)
-    else await restoreIds(topic, ctx)
+    if (besides === null) await restoreIds(topic, ctx)
+    else await this.#remember(topic, { besides: besides(id) })
     if (this.#ended !== undefined) {
       topic.end(this.#ended)
       throw this.#ended
     }
     this.#byName.set(name, topic)
+    this.#byId.set(id, topic)
     const age = new AgeDue(ctx, topic)
     this.#ages.set(topic, age)
     age.arm()
     this.#hooks?.created(topic)
     if (deadLetter) this.#receivesDeadLetters(topic)
-    if (fresh) ctx.events.raise('topicCreated', { topic: name, topicId: id })
+    if (besides !== null) ctx.events.raise('topicCreated', { topic: name, topicId: id })
     return topic
   }
 
@@ -208,14 +255,12 @@ export class Topics implements TopicPort {
     topic.addPartition(new Partition(topic, log.partition, log, this.#ctx as CoreContext))
   }
 
-  #remember(
-    topic: Topic,
-    partitions: number = topic.partitions.length,
-    retention: RetentionLimits = topic.retention,
-    deadLetter: boolean = topic.isDeadLetter,
-  ): Promise<void> {
-    const stored = storedTopic(topic.name, topic.settings, partitions, retention, deadLetter)
-    return this.#engine.meta.put([[META_PREFIX + topic.id, stored]])
+  /** As it is, but for what is said. */
+  #remember(topic: Topic, changes: Partial<Remembered> = {}): Promise<void> {
+    const { partitions = topic.partitions.length, deadLetter = topic.isDeadLetter, besides = [] } = changes
+    const settings = { ...topic.settings, retention: topic.retention, ...changes.cleaning }
+    const stored = storedTopic(topic.name, settings, partitions, settings.retention, deadLetter)
+    return this.#engine.meta.put([[META_PREFIX + topic.id, stored], ...besides])
   }
 
   /** Opens what `Meta` remembers. Schema, codec and the like come back with the next `createTopic`. */
@@ -225,14 +270,18 @@ export class Topics implements TopicPort {
       const { name, deadLetter } = stored
       const settings = topicSettings(optionsOf(stored), this.#engine)
       this.#byCollision.set(collisionKey(name), name)
-      const topic = await this.#make(name, key.slice(META_PREFIX.length), settings, deadLetter, false)
+      const topic = await this.#make(name, key.slice(META_PREFIX.length), settings, deadLetter, null)
       topic.restored = true
     }
   }
 
   /** Alterations go one after the other, so that each sees what the one before did. */
   alter(name: string, changes: TopicChanges): Promise<void> {
-    const altered = this.#altered.then(() => this.#alter(name, changes))
+    return this.#inTurn(() => this.#alter(name, changes))
+  }
+
+  #inTurn(alter: () => Promise<void>): Promise<void> {
+    const altered = this.#altered.then(alter)
     this.#altered = altered.catch(() => undefined)
     return altered
   }
@@ -249,7 +298,7 @@ export class Topics implements TopicPort {
     }
     const logs: PartitionLog[] = []
     for (let i = before; i < partitions; i++) logs.push(await this.#openLog(topic, i, retention))
-    if (!topic.ended) await this.#remember(topic, partitions, retention)
+    if (!topic.ended) await this.#remember(topic, { partitions, cleaning: { ...topic.settings, retention } })
     if (topic.ended) {
       await Promise.all(logs.map(({ partition }) => this.#engine.deleteLog(topic.id, partition)))
       topic.assertOpen()
@@ -260,17 +309,43 @@ export class Topics implements TopicPort {
     if (logs.length > 0) this.#hooks?.grown(topic)
   }
 
+  /**
+   * For a face: how logs are cleaned, and what it stores beside that. `ask` is called in turn, so that it sees what the
+   * alteration before did; it answers null to change nothing.
+   */
+  reconfigure(name: string, ask: (topic: Topic) => Reconfiguration | null): Promise<void> {
+    return this.#inTurn(async () => {
+      const topic = this.require(name)
+      const asked = ask(topic)
+      if (asked === null) return
+      if (topic.isDeadLetter && asked.cleaning.cleanup === 'compact') throw compactedLetters(name)
+      await this.#remember(topic, asked)
+      topic.assertOpen()
+      topic.clean(asked.cleaning)
+      this.#ages.get(topic)?.arm()
+      // Open logs are answered again, under what is asked for now.
+      await Promise.all(topic.partitions.map(({ index }) => this.#openLog(topic, index)))
+      if (!topic.ended) return
+      await Promise.all(topic.partitions.map(({ index }) => this.#engine.deleteLog(topic.id, index)))
+      topic.assertOpen()
+    })
+  }
+
   async delete(name: string): Promise<void> {
     const topic = this.require(name)
     const error = new OdradekError('UNKNOWN_TOPIC', `topic "${name}" was deleted`)
     this.#byName.delete(name)
+    this.#byId.delete(topic.id)
     this.#byCollision.delete(collisionKey(name))
     this.#stop(topic)
     // Publishers first: readers that go would let them in.
     topic.end(error)
     this.#hooks?.deleted(topic, error)
     // All in one run to completion: after a crash the topic is there as a whole, or nothing of it is.
-    const forgotten = this.#engine.meta.put([[META_PREFIX + topic.id, null]])
+    const forgotten = this.#engine.meta.put([
+      [META_PREFIX + topic.id, null],
+      [FACE_PREFIX + topic.id, null],
+    ])
     const dropped = topic.partitions.map(({ index }) => this.#engine.deleteLog(topic.id, index))
     await Promise.all([forgotten, ...dropped])
     this.#ctx?.events.raise('topicDeleted', { topic: name, topicId: topic.id })
