@@ -19,6 +19,7 @@ import type { CoreContext } from './core/context.ts'
 import { Dispatcher } from './core/dispatcher.ts'
 import { DueQueue } from './core/due-queue.ts'
 import { checkListener, Events, type Observer } from './core/events.ts'
+import { loggerOf } from './core/logger.ts'
 import { invalid, known, nonNegative, positive, signalOf } from './core/settings.ts'
 import { RecordStream } from './core/stream.ts'
 import type { Topic } from './core/topic.ts'
@@ -27,6 +28,7 @@ import type { Engine } from './log/contract.ts'
 import { type Clock, SystemClock } from './model/clock.ts'
 import type { Delivery } from './model/delivery.ts'
 import { OdradekError } from './model/errors.ts'
+import { INSPECT } from './model/inspect.ts'
 import { DEFAULT_COMMIT_FLUSH_MS, DEFAULT_OFFSET_RETENTION_MS } from './model/limits.ts'
 import type {
   BatchHandler,
@@ -88,28 +90,7 @@ export interface CloseResult {
   readonly abandoned: number
 }
 
-const QUIET_LOGGER: Pick<Logger, 'debug' | 'info'> = { debug: () => {}, info: () => {} }
-
 const OPTIONS = ['logger', 'clock', 'random', 'commitFlushMs', 'offsetRetentionMs'] as const
-
-/** A logger is somebody else's code: what it throws must not reach the middle of a settle. */
-function guarded(logger: Logger): Logger {
-  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
-    if (typeof logger?.[level] !== 'function') {
-      throw invalid(`logger has the methods debug, info, warn and error; ${level} is missing`)
-    }
-  }
-  const call =
-    (level: 'debug' | 'info' | 'warn' | 'error') =>
-    (details: object, message: string): void => {
-      try {
-        logger[level](details, message)
-      } catch {
-        // There is nobody left to tell.
-      }
-    }
-  return { debug: call('debug'), info: call('info'), warn: call('warn'), error: call('error') }
-}
 
 export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #engine: Engine
@@ -126,15 +107,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     this.#engine = engine
     known('broker', options, OPTIONS)
     const clock = options.clock ?? new SystemClock()
-    const logger = guarded(
-      options.logger ?? {
-        ...QUIET_LOGGER,
-        // biome-ignore lint/suspicious/noConsole: the default logger is the console
-        warn: (details, message) => console.warn(message, details),
-        // biome-ignore lint/suspicious/noConsole: the default logger is the console
-        error: (details, message) => console.error(message, details),
-      },
-    )
+    const logger = loggerOf(options.logger)
     const dispatcher = new Dispatcher(clock)
     this.#events = new Events(dispatcher, logger, plugs.observe)
     this.#topics = new Topics(engine)
@@ -461,6 +434,14 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close().then(() => undefined)
+  }
+
+  /** @internal */
+  [INSPECT](): string {
+    const topics = this.#topics.list().length
+    const readers = [...this.#readers.all()].length
+    const state = this.#closing === undefined ? 'open' : 'closed'
+    return `Broker ${this.#engine.scheme}: { topics: ${topics}, readers: ${readers}, ${state} }`
   }
 
   readonly #host = {

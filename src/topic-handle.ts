@@ -3,6 +3,7 @@
 import type { Subscription } from './coordinator/subscription.ts'
 import type { RecordStream } from './core/stream.ts'
 import type { Topic } from './core/topic.ts'
+import { INSPECT } from './model/inspect.ts'
 import type {
   BatchHandler,
   BatchSubscribeOptions,
@@ -91,5 +92,10 @@ export class TopicHandle<T = unknown> {
 
   describe(): TopicDescription {
     return this.#host.describe(this.name)
+  }
+
+  /** @internal */
+  [INSPECT](): string {
+    return `TopicHandle "${this.name}" { partitions: ${this.partitions}, id: ${this.id} }`
   }
 }

@@ -4,6 +4,7 @@ import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
 import { checkOffset, invalid, signalOf } from '../core/settings.ts'
 import { OdradekError } from '../model/errors.ts'
+import { INSPECT } from '../model/inspect.ts'
 import type { CloseOptions, Position } from '../model/options.ts'
 import type { MemberDescription, ReaderDescription } from '../model/views.ts'
 import { type Drain, drained, drainOf } from './drain.ts'
@@ -169,6 +170,15 @@ export class Subscription implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** @internal */
+  [INSPECT](): string {
+    const { group } = this
+    const topics = this.#reader.topics.map(({ name }) => name).join(', ')
+    const state = this.ended ? 'ended' : this.paused ? 'paused' : 'open'
+    const of = group === undefined ? '' : ` of group "${group}"`
+    return `Subscription "${this.id}"${of} { topics: [${topics}], ${state} }`
   }
 }
 
