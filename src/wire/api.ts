@@ -28,12 +28,12 @@ export interface ApiDefinition<Req extends Struct, Res extends Struct> {
 }
 
 export class Message<S extends Struct> {
-  readonly #type: StructType
+  readonly type: StructType
   readonly #flexibleSince: number
   readonly #codecs = new Map<number, Codec<unknown>>()
 
   constructor(fields: S, flexibleSince: number) {
-    this.#type = new StructType(fields)
+    this.type = new StructType(fields)
     this.#flexibleSince = flexibleSince
   }
 
@@ -49,7 +49,7 @@ export class Message<S extends Struct> {
   #codec(version: number): Codec<unknown> {
     let codec = this.#codecs.get(version)
     if (codec === undefined) {
-      codec = this.#type.codec({ version, flexible: version >= this.#flexibleSince, nullable: false })
+      codec = this.type.codec({ version, flexible: version >= this.#flexibleSince, nullable: false })
       this.#codecs.set(version, codec)
     }
     return codec
@@ -112,16 +112,14 @@ export function readRequestHeader(from: WireReader): RequestHeader {
   return { apiKey, apiVersion, correlationId, clientId: CLIENT_ID.read(from) as string | null }
 }
 
-/** The rest of a request, once its API is known. Nothing may follow it. @throws OdradekError PROTOCOL_ERROR */
+/** The rest of a request, once its API is known. What follows it is not looked at. @throws OdradekError PROTOCOL_ERROR */
 export function readRequest<Req extends Struct>(
   { request, flexibleSince }: Api<Req, Struct>,
   version: number,
   from: WireReader,
 ): ValueOf<Req> {
   if (version >= flexibleSince) TAGS.read(from)
-  const body = request.read(version, from)
-  if (from.left > 0) throw from.malformed(`${from.left} bytes too many`)
-  return body
+  return request.read(version, from)
 }
 
 /** A whole frame. */

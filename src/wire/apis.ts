@@ -24,6 +24,9 @@ import { addPartitionsToTxn } from './messages/24-add-partitions-to-txn.ts'
 import { addOffsetsToTxn } from './messages/25-add-offsets-to-txn.ts'
 import { endTxn } from './messages/26-end-txn.ts'
 import { txnOffsetCommit } from './messages/28-txn-offset-commit.ts'
+import { describeAcls } from './messages/29-describe-acls.ts'
+import { createAcls } from './messages/30-create-acls.ts'
+import { deleteAcls } from './messages/31-delete-acls.ts'
 import { describeConfigs } from './messages/32-describe-configs.ts'
 import { alterConfigs } from './messages/33-alter-configs.ts'
 import { describeLogDirs } from './messages/35-describe-log-dirs.ts'
@@ -35,6 +38,10 @@ import { incrementalAlterConfigs } from './messages/44-incremental-alter-configs
 import { alterPartitionReassignments } from './messages/45-alter-partition-reassignments.ts'
 import { listPartitionReassignments } from './messages/46-list-partition-reassignments.ts'
 import { offsetDelete } from './messages/47-offset-delete.ts'
+import { describeClientQuotas } from './messages/48-describe-client-quotas.ts'
+import { alterClientQuotas } from './messages/49-alter-client-quotas.ts'
+import { describeUserScramCredentials } from './messages/50-describe-user-scram-credentials.ts'
+import { alterUserScramCredentials } from './messages/51-alter-user-scram-credentials.ts'
 import { updateFeatures } from './messages/57-update-features.ts'
 import { describeCluster } from './messages/60-describe-cluster.ts'
 import { describeProducers } from './messages/61-describe-producers.ts'
@@ -70,6 +77,9 @@ export const APIS: readonly Api[] = [
   addOffsetsToTxn,
   endTxn,
   txnOffsetCommit,
+  describeAcls,
+  createAcls,
+  deleteAcls,
   describeConfigs,
   alterConfigs,
   describeLogDirs,
@@ -81,6 +91,10 @@ export const APIS: readonly Api[] = [
   alterPartitionReassignments,
   listPartitionReassignments,
   offsetDelete,
+  describeClientQuotas,
+  alterClientQuotas,
+  describeUserScramCredentials,
+  alterUserScramCredentials,
   updateFeatures,
   describeCluster,
   describeProducers,

@@ -10,7 +10,7 @@
  */
 import type { WireReader } from './reader.ts'
 import {
-  arrayType,
+  ArrayType,
   BOOLEAN,
   BYTES,
   type Codec,
@@ -67,7 +67,7 @@ export class Field<T, Input = T, Optional extends boolean = boolean> {
     return this.#with({ until: version })
   }
 
-  /** May be null, from `since` on. Null is the fallback then. */
+  /** May be null, from `since` on. Null is the fallback then; in earlier versions, what is empty is written for it. */
   nullable(since: number = 0): Field<T | null, Input | null, true> {
     const options = { ...this.options, nullableSince: since, fallback: null }
     return new Field<T | null, Input | null, true>(this.type, options)
@@ -125,7 +125,7 @@ export const bytes: Field<Uint8Array, Uint8Array, false> = field(BYTES)
 export function array<S extends Struct>(fields: S): Field<readonly ValueOf<S>[], readonly InputOf<S>[], false>
 export function array<T>(item: Field<T, T, false>): Field<readonly T[], readonly T[], false>
 export function array(of: Struct | Field<unknown, unknown, false>): unknown {
-  return field(arrayType(of instanceof Field ? of.type : new StructType(of)))
+  return field(new ArrayType(of instanceof Field ? of.type : new StructType(of)))
 }
 
 export function struct<S extends Struct>(fields: S): Field<ValueOf<S>, InputOf<S>, false> {
@@ -143,10 +143,10 @@ interface Member {
 
 /** A struct, as the type of a field. */
 export class StructType implements Type<unknown> {
-  readonly #fields: Struct
+  readonly fields: Struct
 
   constructor(fields: Struct) {
-    this.#fields = fields
+    this.fields = fields
   }
 
   get empty(): unknown {
@@ -155,7 +155,7 @@ export class StructType implements Type<unknown> {
 
   #fallbacks(): Values {
     const values: Values = {}
-    for (const [name, each] of Object.entries(this.#fields)) values[name] = each.options.fallback
+    for (const [name, each] of Object.entries(this.fields)) values[name] = each.options.fallback
     return values
   }
 
@@ -166,11 +166,12 @@ export class StructType implements Type<unknown> {
 
   #membersIn({ version, flexible }: Form): Member[] {
     const members: Member[] = []
-    for (const [name, { type, options }] of Object.entries(this.#fields)) {
+    for (const [name, { type, options }] of Object.entries(this.fields)) {
       const { since, until, nullableSince, tag, fallback } = options
       if (version < since || version > until) continue
-      const codec = type.codec({ version, flexible, nullable: version >= nullableSince })
-      members.push({ name, tag, fallback, codec })
+      const nullable = version >= nullableSince
+      const codec = type.codec({ version, flexible, nullable })
+      members.push({ name, tag, fallback: nullable ? fallback : (fallback ?? type.empty), codec })
     }
     return members
   }

@@ -131,29 +131,35 @@ export const BYTES: Type<Uint8Array> = {
   }),
 }
 
-export function arrayType<T>(item: Type<T>): Type<readonly T[]> {
-  return {
-    empty: [],
-    codec(form) {
-      const { minBytes, read, write } = item.codec({ ...form, nullable: false })
-      return {
-        minBytes: form.flexible ? 1 : 4,
-        read(from) {
-          const count = lengthOf(from, form, 4)
-          if (count < 0) return null as never
-          if (count * minBytes > from.left) {
-            throw from.malformed(`there is no room for ${count} items in ${from.left} bytes`)
-          }
-          const items: T[] = []
-          for (let i = 0; i < count; i++) items.push(read(from))
-          return items
-        },
-        write(to, value) {
-          putLength(to, isNull(value, form) ? -1 : value.length, form)
-          if (value !== null) for (const each of value) write(to, each)
-        },
-      }
-    },
+export class ArrayType<T> implements Type<readonly T[]> {
+  readonly empty: readonly T[] = []
+  readonly item: Type<T>
+
+  constructor(item: Type<T>) {
+    this.item = item
+  }
+
+  codec(form: Form): Codec<readonly T[]> {
+    const item = this.item.codec({ ...form, nullable: false })
+    const { minBytes } = item
+    assert(minBytes > 0, 'an item takes room, or nothing would bound how many there are')
+    return {
+      minBytes: form.flexible ? 1 : 4,
+      read(from) {
+        const count = lengthOf(from, form, 4)
+        if (count < 0) return null as never
+        if (count * minBytes > from.left) {
+          throw from.malformed(`there is no room for ${count} items in ${from.left} bytes`)
+        }
+        const items: T[] = []
+        for (let i = 0; i < count; i++) items.push(item.read(from))
+        return items
+      },
+      write(to, value) {
+        putLength(to, isNull(value, form) ? -1 : value.length, form)
+        if (value !== null) for (const each of value) item.write(to, each)
+      },
+    }
   }
 }
 

@@ -15,6 +15,8 @@ const MAX_BUFFER_BYTES = 65_536
 /** Below this a copy is cheaper than another piece. */
 const LARGE_BYTES = 2_048
 const LENGTH_BYTES = 4
+const TWO_POW_63 = 2 ** 63
+const MAX_INT64 = Uint8Array.of(0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 
 export class WireWriter {
   readonly #pieces: Uint8Array[] = []
@@ -47,10 +49,12 @@ export class WireWriter {
     writeInt32(this.#buffer, at, value)
   }
 
+  /** The largest, which reading rounds up to 2^63, is written as it was. */
   int64(value: number): void {
-    assert(Number.isSafeInteger(value), `${value} is an integer that is exact`)
+    assert(Number.isInteger(value), `${value} is an integer`)
     const at = this.#make(8)
-    writeInt64(this.#buffer, at, value)
+    if (value < TWO_POW_63) writeInt64(this.#buffer, at, value)
+    else this.#buffer.set(MAX_INT64, at)
   }
 
   float64(value: number): void {

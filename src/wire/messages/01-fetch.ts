@@ -32,7 +32,8 @@ export const fetch = api({
         logStartOffset: int64.or(-1).since(5),
         partitionMaxBytes: int32,
         replicaDirectoryId: uuid.tagged(0, 17),
-        highWatermark: int64.or(-1).tagged(1, 18),
+        // −1: not known. What is not sent is the largest there is: the replica does not tell (KIP-1166).
+        highWatermark: int64.or(2 ** 63).tagged(1, 18),
       }),
     }),
     forgottenTopicsData: array({

@@ -30,8 +30,7 @@ export const offsetFetch = api({
   response: {
     throttleTimeMs: int32.since(3),
     topics: array({
-      name: string.until(9),
-      topicId: uuid.since(10),
+      name: string,
       partitions: array({
         partitionIndex: int32,
         committedOffset: int64,
