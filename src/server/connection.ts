@@ -1,0 +1,282 @@
+/**
+ * One client's connection: requests come in, are started in their order, and are answered in it.
+ *
+ *   socket ─► FrameReader ─► Router ─► │ slot │ slot │ slot │ ─► Outbox ─► socket
+ *                                       answered  waits  answered
+ *
+ * A slot is a request that was started. Its response leaves when it is the first in line; a produce that wants no
+ * acknowledgement leaves the line without one. The socket is not read while too many requests are in the line, while
+ * its client does not read what it asked for, or while the whole server holds too many bytes; so that nothing that a
+ * client does makes it hold more than it was told to.
+ *
+ * The socket is any duplex stream of bytes, half open: TLS is somebody else's. Nothing here is after its 'close'.
+ */
+import type { Duplex } from 'node:stream'
+import type { CoreContext } from '../core/context.ts'
+import { Deque } from '../core/deque.ts'
+import { type Due, DueCallback } from '../core/due-queue.ts'
+import { messageOf } from '../model/errors.ts'
+import { FrameReader } from './frames.ts'
+import {
+  AUTHENTICATION_DEADLINE_MS,
+  type BufferedBytes,
+  HIGH_WATER_BYTES,
+  LINGER_MS,
+  MAX_IN_FLIGHT,
+  MAX_UNAUTHENTICATED_BYTES,
+  type ServerLimits,
+} from './limits.ts'
+import { Outbox } from './outbox.ts'
+import type { Router } from './router.ts'
+import { type Door, Session } from './session.ts'
+
+/** What all connections of a server have in common. */
+export interface Shared {
+  readonly ctx: Pick<CoreContext, 'clock' | 'due' | 'logger'>
+  readonly router: Router
+  readonly limits: Pick<ServerLimits, 'maxRequestBytes' | 'maxIdleMs'>
+  readonly buffered: BufferedBytes
+}
+
+/** A request that was started, and the room its frame takes until it is answered. */
+interface Slot {
+  readonly sizeBytes: number
+  answered: boolean
+  response: readonly Uint8Array[] | null
+}
+
+export class Connection {
+  /** Resolves when the socket is closed. */
+  readonly closed: Promise<void>
+  readonly session: Session
+  readonly #socket: Duplex
+  readonly #shared: Shared
+  readonly #frames: FrameReader
+  readonly #outbox: Outbox
+  readonly #slots = new Deque<Slot>()
+  /** Slots that are not answered. */
+  #underWay = 0
+  /** Bytes of the frame that was read last. */
+  #frameBytes = 0
+  /** No more bytes come. */
+  #ended = false
+  /** What is in flight is answered, and nothing else. */
+  #draining = false
+  #isClosed = false
+  #reading = true
+  #advancing = false
+  #activeAt: number
+  readonly #idle: Due = new DueCallback(() => this.#checkIdle())
+  readonly #deadline: Due
+
+  constructor(socket: Duplex, host: string, door: Door, shared: Shared) {
+    this.#socket = socket
+    this.#shared = shared
+    this.session = new Session(host, door)
+    this.#outbox = new Outbox(socket, this.#written)
+    this.#frames = this.#frameReader()
+    const { clock, due } = shared.ctx
+    this.#activeAt = clock.monotonic()
+    due.schedule(this.#idle, this.#activeAt + shared.limits.maxIdleMs)
+    this.#deadline = new DueCallback(() => this.#drop('it did not authenticate in time'))
+    this.session.onAuthenticated = () => due.cancel(this.#deadline)
+    if (!this.session.authenticated) {
+      due.schedule(this.#deadline, this.#activeAt + AUTHENTICATION_DEADLINE_MS)
+    }
+    this.closed = new Promise((resolve) => {
+      socket.once('close', () => {
+        this.#end()
+        resolve()
+      })
+    })
+    socket.on('error', (error) => {
+      shared.ctx.logger.debug({ ...this.#about, reason: messageOf(error) }, 'a connection failed')
+    })
+    socket.once('end', () => this.#onEnd())
+    socket.on('data', (chunk: Uint8Array) => {
+      this.#activeAt = clock.monotonic()
+      this.#frames.push(chunk)
+      this.#advance()
+    })
+  }
+
+  /** Starts nothing more, wakes what waits, and closes when all is answered. */
+  drain(): void {
+    this.#draining = true
+    this.session.end()
+    this.#advance()
+  }
+
+  /** Closes at once. */
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #frameReader(): FrameReader {
+    const { buffered, limits } = this.#shared
+    const { session } = this
+    return new FrameReader({
+      get maxBytes() {
+        const { maxRequestBytes } = limits
+        return session.authenticated ? maxRequestBytes : Math.min(maxRequestBytes, MAX_UNAUTHENTICATED_BYTES)
+      },
+      get maxBytesBy() {
+        return session.authenticated ? 'maxRequestBytes' : 'before the client has authenticated'
+      },
+      admit: (sizeBytes) => {
+        if (buffered.full) {
+          buffered.wait(this.#resume)
+          return false
+        }
+        buffered.take(sizeBytes)
+        this.#frameBytes = sizeBytes
+        return true
+      },
+    })
+  }
+
+  /** Takes what can be taken, sends what can be sent, and reads on or not. */
+  #advance(): void {
+    // A request that is answered at once ends up here while another one is being started.
+    if (this.#advancing || this.#isClosed) return
+    this.#advancing = true
+    try {
+      while (this.#mayStart()) {
+        const frame = this.#frames.next()
+        if (frame === undefined) break
+        this.#start(frame)
+      }
+    } catch (error) {
+      this.#drop(messageOf(error))
+    } finally {
+      this.#advancing = false
+    }
+    this.#outbox.flush()
+    this.#read(this.#mayStart() && !this.#frames.held)
+    this.#endIfDone()
+  }
+
+  readonly #resume = (): void => this.#advance()
+
+  #mayStart(): boolean {
+    if (this.#draining || this.#isClosed) return false
+    // Who a client is may change with the answer.
+    const max = this.session.authenticated ? MAX_IN_FLIGHT : 1
+    return this.#slots.length < max && this.#outbox.bytes < HIGH_WATER_BYTES
+  }
+
+  #read(reading: boolean): void {
+    if (reading === this.#reading) return
+    this.#reading = reading
+    if (reading) this.#socket.resume()
+    else this.#socket.pause()
+  }
+
+  #start(frame: Uint8Array): void {
+    const slot: Slot = { sizeBytes: this.#frameBytes, answered: false, response: null }
+    this.#slots.push(slot)
+    this.#underWay++
+    try {
+      const answer = this.#shared.router.route(frame, this.session)
+      if (!(answer instanceof Promise)) {
+        this.#answered(slot, answer)
+        return
+      }
+      answer.then(
+        (response) => {
+          this.#answered(slot, response)
+          this.#advance()
+        },
+        () => this.#failed(slot),
+      )
+    } catch {
+      // The router has told the log.
+      this.#failed(slot)
+    }
+  }
+
+  #failed(slot: Slot): void {
+    this.#answered(slot, null)
+    this.#close()
+  }
+
+  /** Lets go of the request, also of one whose connection is closed, and of all responses that need not wait. */
+  #answered(slot: Slot, response: readonly Uint8Array[] | null): void {
+    this.#underWay--
+    this.#shared.buffered.give(slot.sizeBytes)
+    if (this.#isClosed) return
+    slot.answered = true
+    slot.response = response
+    for (let first = this.#slots.peek(); first?.answered; first = this.#slots.peek()) {
+      this.#slots.shift()
+      if (first.response !== null) this.#shared.buffered.take(this.#outbox.push(first.response))
+    }
+  }
+
+  readonly #written = (sizeBytes: number): void => {
+    if (this.#isClosed) return
+    this.#activeAt = this.#shared.ctx.clock.monotonic()
+    this.#shared.buffered.give(sizeBytes)
+    this.#advance()
+  }
+
+  #onEnd(): void {
+    const { due, clock } = this.#shared.ctx
+    this.#ended = true
+    this.session.end()
+    due.schedule(this.#idle, clock.monotonic() + LINGER_MS)
+    this.#advance()
+  }
+
+  #endIfDone(): void {
+    if (!this.#ended && !this.#draining) return
+    if (this.#isClosed || this.#slots.length > 0 || this.#outbox.bytes > 0) return
+    // Frames that came before the end may still wait for room.
+    if (this.#ended && !this.#draining && this.#frames.held) return
+    this.#socket.end(() => this.#socket.destroy())
+  }
+
+  #checkIdle(): void {
+    const { ctx, limits } = this.#shared
+    const now = ctx.clock.monotonic()
+    if (this.#ended) {
+      this.#drop('it sends no more, and what it asked for is not done')
+      return
+    }
+    // Who waits for us is not idle, who does not read is.
+    const since = this.#underWay > 0 && this.#outbox.bytes === 0 ? now : this.#activeAt
+    if (now - since < limits.maxIdleMs) ctx.due.schedule(this.#idle, since + limits.maxIdleMs)
+    else this.#drop('it was idle for too long (maxIdleMs)')
+  }
+
+  get #about(): object {
+    return { client: this.session.host, listener: this.session.door.listener }
+  }
+
+  #drop(reason: string): void {
+    if (this.#isClosed) return
+    this.#shared.ctx.logger.warn({ ...this.#about, reason }, 'a connection is closed')
+    this.#close()
+  }
+
+  /** What was answered before may still go out, as far as the system takes it at once. */
+  #close(): void {
+    if (this.#isClosed) return
+    this.#outbox.flush()
+    this.#socket.destroy()
+    this.#end()
+  }
+
+  /** Lets go of everything but the requests under way, which let go of themselves. */
+  #end(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { buffered, ctx } = this.#shared
+    ctx.due.cancel(this.#idle)
+    ctx.due.cancel(this.#deadline)
+    this.#slots.clear()
+    buffered.forget(this.#resume)
+    this.session.end()
+    buffered.give(this.#frames.takenBytes + this.#outbox.bytes)
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * What bounds a server: the defaults, and the two things that its connections share, bytes and places. Everything a
+ * client can make grow has a bound here.
+ */
+import { MiB } from '../model/limits.ts'
+
+export interface ServerLimits {
+  /** Of one request; Kafka's socket.request.max.bytes. */
+  readonly maxRequestBytes: number
+  /** Requests and responses of all connections together. */
+  readonly maxBufferedBytes: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerAddress: number
+  /** Kafka's connections.max.idle.ms. */
+  readonly maxIdleMs: number
+}
+
+export const DEFAULT_MAX_REQUEST_BYTES: number = 100 * MiB
+export const DEFAULT_MAX_BUFFERED_BYTES: number = 256 * MiB
+export const DEFAULT_MAX_CONNECTIONS = 10_000
+export const DEFAULT_MAX_IDLE_MS = 600_000
+
+/** Of a request, before it is known who sends it. */
+export const MAX_UNAUTHENTICATED_BYTES = 65_536
+export const AUTHENTICATION_DEADLINE_MS = 5_000
+/** Requests of one connection that were started and whose responses have not left the line. */
+export const MAX_IN_FLIGHT = 32
+/** Bytes of responses that a connection waits to write, after which it takes no further request. */
+export const HIGH_WATER_BYTES: number = MiB
+/** How long what is in flight may go on after a client said that it sends no more. */
+export const LINGER_MS = 5_000
+
+/** The bytes that requests and responses of all connections take, and who waits until there are fewer. */
+export class BufferedBytes {
+  readonly #maxBytes: number
+  #bytes = 0
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>()
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Whoever would begin something waits. What has begun goes on, or nothing would ever end. */
+  get full(): boolean {
+    return this.#bytes >= this.#maxBytes
+  }
+
+  take(sizeBytes: number): void {
+    this.#bytes += sizeBytes
+  }
+
+  give(sizeBytes: number): void {
+    this.#bytes -= sizeBytes
+    for (const resume of this.#waiting) {
+      if (this.full) return
+      this.#waiting.delete(resume)
+      resume()
+    }
+  }
+
+  /** Calls back once, when there is room. */
+  wait(resume: () => void): void {
+    this.#waiting.add(resume)
+  }
+
+  forget(resume: () => void): void {
+    this.#waiting.delete(resume)
+  }
+}
+
+/** The connections there are, in all and of each address. */
+export class Places {
+  readonly #max: number
+  readonly #maxPerAddress: number
+  readonly #byAddress = new Map<string, number>()
+  #taken = 0
+
+  constructor({ maxConnections, maxConnectionsPerAddress }: ServerLimits) {
+    this.#max = maxConnections
+    this.#maxPerAddress = maxConnectionsPerAddress
+  }
+
+  /** Why there is none, for people; `undefined` where it was taken. */
+  take(address: string): string | undefined {
+    const ofAddress = this.#byAddress.get(address) ?? 0
+    if (this.#taken >= this.#max) return `there are ${this.#max} connections already (maxConnections)`
+    if (ofAddress >= this.#maxPerAddress) {
+      return `${address} has ${this.#maxPerAddress} connections already (maxConnectionsPerAddress)`
+    }
+    this.#taken++
+    this.#byAddress.set(address, ofAddress + 1)
+    return undefined
+  }
+
+  give(address: string): void {
+    this.#taken--
+    const left = (this.#byAddress.get(address) ?? 0) - 1
+    if (left > 0) this.#byAddress.set(address, left)
+    else this.#byAddress.delete(address)
+  }
+}

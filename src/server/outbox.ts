@@ -1,0 +1,80 @@
+/**
+ * What is on its way to a socket, in order. Pieces are handed over as they are, many in one system call, and at most
+ * about a mebibyte at a time: so it is known how much is left, and that a reader who is slow still moves.
+ *
+ *   push ─► │ piece │ piece │ piece │ ──► one write under way ──► socket
+ *           └──────────── bytes ────────────────────────────┘
+ */
+import type { Duplex } from 'node:stream'
+import { Deque } from '../core/deque.ts'
+import { MiB } from '../model/limits.ts'
+
+/** Handed over at once. */
+const WRITE_BYTES: number = MiB
+
+export class Outbox {
+  readonly #socket: Duplex
+  readonly #onWritten: (sizeBytes: number) => void
+  readonly #pieces = new Deque<Uint8Array>()
+  #bytes = 0
+  #writing = false
+
+  /** `onWritten`: the system took that many bytes. */
+  constructor(socket: Duplex, onWritten: (sizeBytes: number) => void) {
+    this.#socket = socket
+    this.#onWritten = onWritten
+  }
+
+  /** Bytes that the system did not take yet. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The pieces must not change before they are written. Answers how many bytes they have. */
+  push(pieces: readonly Uint8Array[]): number {
+    let sizeBytes = 0
+    for (const piece of pieces) {
+      this.#pieces.push(piece)
+      sizeBytes += piece.length
+    }
+    this.#bytes += sizeBytes
+    return sizeBytes
+  }
+
+  /** Starts a write, if none is under way; goes on by itself until all is written. */
+  flush(): void {
+    if (this.#writing || this.#pieces.length === 0) return
+    this.#writing = true
+    const socket = this.#socket
+    let sizeBytes = 0
+    socket.cork()
+    for (;;) {
+      const piece = this.#take(WRITE_BYTES - sizeBytes)
+      sizeBytes += piece.length
+      if (sizeBytes < WRITE_BYTES && this.#pieces.length > 0) {
+        socket.write(piece)
+        continue
+      }
+      socket.write(piece, (error) => {
+        if (!error) this.#written(sizeBytes)
+      })
+      break
+    }
+    socket.uncork()
+  }
+
+  /** The first piece, or as much of it as may go. */
+  #take(maxBytes: number): Uint8Array {
+    const piece = this.#pieces.shift() as Uint8Array
+    if (piece.length <= maxBytes) return piece
+    this.#pieces.unshift(piece.subarray(maxBytes))
+    return piece.subarray(0, maxBytes)
+  }
+
+  #written(sizeBytes: number): void {
+    this.#writing = false
+    this.#bytes -= sizeBytes
+    this.#onWritten(sizeBytes)
+    this.flush()
+  }
+}

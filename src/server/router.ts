@@ -1,0 +1,121 @@
+/**
+ * From a frame to the frame that answers it: header, handler, body, answer. What is not understood, or not spoken, throws
+ * and so closes the connection, as Kafka does it; ApiVersions alone is answered in every version, since a client asks
+ * it before it knows any.
+ *
+ * In front of the handler stand interceptors, in their order: who may do what, and faults that a test asks for. One
+ * sees every request with its body, and its answer; it passes it on, answers itself, or throws.
+ *
+ *   frame ─► header ─► version ─► body ─► interceptor ─► … ─► handler
+ *   frame ◄─ response, in the same version ◄──────────────────────┘
+ */
+import { messageOf, OdradekError } from '../model/errors.ts'
+import type { Logger } from '../model/views.ts'
+import { type RequestHeader, readRequest, readRequestHeader, writeResponse } from '../wire/api.ts'
+import { apiVersions } from '../wire/messages/18-api-versions.ts'
+import { WireReader } from '../wire/reader.ts'
+import { type Answer, type Call, Disconnect, type Handler } from './handler.ts'
+import { UNSUPPORTED_API_VERSIONS } from './handlers/18-api-versions.ts'
+import type { Session } from './session.ts'
+import type { World } from './world.ts'
+
+/** SaslHandshake, ApiVersions, SaslAuthenticate: what a client may ask before it has shown who it is. */
+const BEFORE_AUTHENTICATION: ReadonlySet<number> = new Set([17, 18, 36])
+
+/** A request on its way to its handler. */
+export interface Routed {
+  readonly handler: Handler
+  readonly body: unknown
+  readonly call: Call
+  readonly session: Session
+}
+
+/** `next` asks those that are behind, and in the end the handler. */
+export type Interceptor = (request: Routed, next: () => Answer<unknown>) => Answer<unknown>
+
+/** The pieces of a frame. */
+type Frame = readonly Uint8Array[]
+
+export class Router {
+  readonly #world: World
+  readonly #logger: Logger
+  readonly #handlers: ReadonlyMap<number, Handler>
+  readonly #interceptors: readonly Interceptor[]
+
+  constructor(world: World, handlers: readonly Handler[], interceptors: readonly Interceptor[] = []) {
+    this.#world = world
+    this.#logger = world.parts.ctx.logger
+    this.#handlers = new Map(handlers.map((handler) => [handler.api.key, handler]))
+    this.#interceptors = interceptors
+  }
+
+  /**
+   * Answers a frame without its length. The handler has been called when this returns. Where it throws or rejects, the
+   * connection is to be closed, and the log has been told why.
+   */
+  route(frame: Uint8Array, session: Session): Answer<Frame> {
+    let name = 'a request'
+    const failed = (error: unknown): never => {
+      this.#tell(error, name, session)
+      throw error
+    }
+    try {
+      const from = new WireReader(frame)
+      const header = readRequestHeader(from)
+      name = nameOf(header, this.#handlers.get(header.apiKey))
+      const answer = this.#answer(header, from, session)
+      return answer instanceof Promise ? answer.catch(failed) : answer
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  #answer(header: RequestHeader, from: WireReader, session: Session): Answer<Frame> {
+    const { apiKey, apiVersion: version, correlationId } = header
+    const handler = this.#handlers.get(apiKey)
+    if (handler === undefined) throw new OdradekError('PROTOCOL_ERROR', `there is no API with key ${apiKey}`)
+    if (!session.authenticated && !BEFORE_AUTHENTICATION.has(apiKey)) {
+      throw new Disconnect('the client has not authenticated')
+    }
+    const { api } = handler
+    const [min, max] = handler.advertised
+    if (version < min || version > max) {
+      if (apiKey === apiVersions.key) {
+        return writeResponse(apiVersions, 0, correlationId, UNSUPPORTED_API_VERSIONS)
+      }
+      throw new OdradekError('PROTOCOL_ERROR', `versions ${min} to ${max} are spoken`)
+    }
+    const { listener, node } = session.door
+    const call = { version, clientId: header.clientId ?? '', client: session, node, listener }
+    const answer = this.#pass({ handler, body: readRequest(api, version, from), call, session }, 0)
+    const write = (response: unknown): Frame | null =>
+      response === null ? null : writeResponse(api, version, correlationId, response as never)
+    return answer instanceof Promise ? answer.then(write) : write(answer)
+  }
+
+  #pass(request: Routed, index: number): Answer<unknown> {
+    const interceptor = this.#interceptors[index]
+    if (interceptor !== undefined) return interceptor(request, () => this.#pass(request, index + 1))
+    return request.handler.answer(request.body, request.call, this.#world)
+  }
+
+  #tell(error: unknown, request: string, session: Session): void {
+    const details = { request, client: session.host, listener: session.door.listener }
+    if (error instanceof Disconnect) {
+      this.#logger.info({ ...details, reason: error.message }, 'a connection is closed')
+    } else if (error instanceof OdradekError && error.code === 'PROTOCOL_ERROR') {
+      this.#logger.warn(
+        { ...details, reason: error.message },
+        'a request is not understood, and its connection closed',
+      )
+    } else {
+      const reason = messageOf(error)
+      this.#logger.error({ ...details, reason, error }, 'a request failed, and its connection is closed')
+    }
+  }
+}
+
+function nameOf({ apiKey, apiVersion, clientId }: RequestHeader, handler: Handler | undefined): string {
+  const api = handler?.api.name ?? `API ${apiKey}`
+  return `${api}, version ${apiVersion}, of ${clientId === null ? 'a client without an id' : `"${clientId}"`}`
+}

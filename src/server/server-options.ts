@@ -1,0 +1,163 @@
+/** What a server may be told, checked, with the defaults filled in. */
+import { count, flag, invalid, known, nonNegative, positive } from '../core/settings.ts'
+import { MAX_PARTITIONS } from '../model/limits.ts'
+import type { Address } from './cluster.ts'
+import {
+  DEFAULT_MAX_BUFFERED_BYTES,
+  DEFAULT_MAX_CONNECTIONS,
+  DEFAULT_MAX_IDLE_MS,
+  DEFAULT_MAX_REQUEST_BYTES,
+  type ServerLimits,
+} from './limits.ts'
+import type { WorldOptions } from './world.ts'
+
+export interface ListenerOptions {
+  /** How it is called in logs. Default `PLAINTEXT`. */
+  readonly name?: string
+  /** Address to listen on. Default `127.0.0.1`: this machine alone. `0.0.0.0` and `::` are all of them. */
+  readonly host?: string
+  /** Default 9092; 0 is any free one. Several nodes take as many ports, from this one on. */
+  readonly port?: number
+  /** Where clients are told to connect. Default: where it listens, or `localhost` for all addresses. */
+  readonly advertised?: { readonly host?: string; readonly port?: number }
+}
+
+export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
+  /** Several of them; then `host`, `port` and `advertised` are theirs. */
+  readonly listeners?: readonly ListenerOptions[]
+  /** Brokers that clients see, each at a port of its own. Default 1. */
+  readonly nodes?: number
+  /** Whether topics are created when a client asks for them. Default true. */
+  readonly autoCreateTopics?: boolean
+  /** Partitions of topics that are created without saying how many. Default 1. */
+  readonly defaultPartitions?: number
+  /** Of one request. Default 100 MiB. */
+  readonly maxRequestBytes?: number
+  /** Requests and responses of all connections together. Default 256 MiB. */
+  readonly maxBufferedBytes?: number
+  /** Default 10,000. */
+  readonly maxConnections?: number
+  /** Default: no bound of its own. */
+  readonly maxConnectionsPerAddress?: number
+  /** Milliseconds without a byte after which a connection is closed. Default 10 minutes. */
+  readonly maxIdleMs?: number
+}
+
+export interface ListenerSettings {
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  readonly advertised: Partial<Address>
+}
+
+export interface ServerSettings {
+  readonly listeners: readonly ListenerSettings[]
+  readonly nodes: number
+  readonly world: WorldOptions
+  readonly limits: ServerLimits
+}
+
+const LISTENER_OPTIONS = ['host', 'port', 'advertised'] as const
+const OPTIONS = [
+  ...LISTENER_OPTIONS,
+  'listeners',
+  'nodes',
+  'autoCreateTopics',
+  'defaultPartitions',
+  'maxRequestBytes',
+  'maxBufferedBytes',
+  'maxConnections',
+  'maxConnectionsPerAddress',
+  'maxIdleMs',
+] as const
+
+const DEFAULT_LISTENER = 'PLAINTEXT'
+const DEFAULT_HOST = '127.0.0.1'
+const DEFAULT_PORT = 9092
+const MAX_PORT = 65_535
+const MAX_NODES = 1_000
+const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
+/** @throws OdradekError INVALID_ARGUMENT */
+export function serverSettings(options: ServeOptions): ServerSettings {
+  const given = known('serve', options, OPTIONS)
+  const nodes = atMost('nodes', count('nodes', given.nodes, 1), MAX_NODES)
+  const maxConnections = count('maxConnections', given.maxConnections, DEFAULT_MAX_CONNECTIONS)
+  return {
+    listeners: listenersOf(given, nodes),
+    nodes,
+    world: {
+      autoCreateTopics: flag('autoCreateTopics', given.autoCreateTopics, true),
+      defaultPartitions: atMost(
+        'defaultPartitions',
+        count('defaultPartitions', given.defaultPartitions, 1),
+        MAX_PARTITIONS,
+      ),
+    },
+    limits: {
+      maxRequestBytes: count('maxRequestBytes', given.maxRequestBytes, DEFAULT_MAX_REQUEST_BYTES),
+      maxBufferedBytes: count('maxBufferedBytes', given.maxBufferedBytes, DEFAULT_MAX_BUFFERED_BYTES),
+      maxConnections,
+      maxConnectionsPerAddress: count(
+        'maxConnectionsPerAddress',
+        given.maxConnectionsPerAddress,
+        maxConnections,
+      ),
+      maxIdleMs: positive('maxIdleMs', given.maxIdleMs, DEFAULT_MAX_IDLE_MS),
+    },
+  }
+}
+
+function listenersOf(options: ServeOptions, nodes: number): ListenerSettings[] {
+  const { listeners } = options
+  if (listeners === undefined) {
+    const { host, port, advertised } = options
+    return [listenerOf('serve', { host, port, advertised } as ListenerOptions, nodes)]
+  }
+  for (const name of LISTENER_OPTIONS) {
+    if (options[name] !== undefined) throw invalid(`with listeners, ${name} is an option of each of them`)
+  }
+  if (!Array.isArray(listeners) || listeners.length === 0)
+    throw invalid('listeners is a list of at least one')
+  const settings = listeners.map((each, i) => {
+    const listener = known(`listeners[${i}]`, each, ['name', ...LISTENER_OPTIONS])
+    return listenerOf(`listeners[${i}]`, listener, nodes)
+  })
+  const names = new Set(settings.map(({ name }) => name))
+  if (names.size < settings.length) throw invalid('listeners have different names')
+  return settings
+}
+
+function listenerOf(where: string, options: ListenerOptions, nodes: number): ListenerSettings {
+  const host = text(`${where}: host`, options.host, DEFAULT_HOST)
+  const port = portOf(`${where}: port`, options.port, DEFAULT_PORT, nodes)
+  const advertised = known(`${where}: advertised`, options.advertised, ['host', 'port'])
+  const own = WILDCARDS.has(host) ? 'localhost' : host
+  const settings = {
+    name: text(`${where}: name`, options.name, DEFAULT_LISTENER),
+    host,
+    port,
+    advertised: { host: text(`${where}: advertised.host`, advertised.host, own) },
+  }
+  if (advertised.port === undefined) return settings
+  const known_ = portOf(`${where}: advertised.port`, advertised.port, 0, nodes)
+  if (known_ === 0) throw invalid(`${where}: advertised.port is one that clients can connect to, not 0`)
+  return { ...settings, advertised: { ...settings.advertised, port: known_ } }
+}
+
+function portOf(name: string, value: number | undefined, otherwise: number, nodes: number): number {
+  const port = nonNegative(name, value, otherwise)
+  if (!Number.isInteger(port)) throw invalid(`${name} is a whole number; got ${port}`)
+  return atMost(name, port, port === 0 ? 0 : MAX_PORT + 1 - nodes)
+}
+
+function text(name: string, value: string | undefined, otherwise: string): string {
+  if (value === undefined) return otherwise
+  if (typeof value === 'string' && value !== '') return value
+  throw invalid(`${name} is text; got ${String(value)}`)
+}
+
+function atMost(name: string, value: number, max: number): number {
+  if (value <= max) return value
+  throw invalid(`${name} is at most ${max}; got ${value}`)
+}

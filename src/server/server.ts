@@ -1,0 +1,239 @@
+/**
+ * Serves a broker by Kafka's protocol. One world for all listeners and nodes: what one connection does, every other one
+ * sees, and the program too.
+ *
+ *   Listener ─► Connection ─┐
+ *   Listener ─► Connection ─┼─► Router ─► handlers ─► World ─► the broker's parts
+ *   Listener ─► Connection ─┘
+ *
+ * The broker is the caller's: it outlives its server, and is closed after it. A broker is served once at a time, since
+ * what the protocol remembers (sessions, members of groups) is the world's.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { Broker } from '../broker.ts'
+import { type Drain, drained, drainOf } from '../coordinator/drain.ts'
+import type { CoreContext } from '../core/context.ts'
+import { invalid } from '../core/settings.ts'
+import type { Meta } from '../log/contract.ts'
+import { messageOf } from '../model/errors.ts'
+import type { CloseOptions } from '../model/options.ts'
+import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
+import { type Address, Cluster, type Node } from './cluster.ts'
+import { Connection, type Shared } from './connection.ts'
+import { HANDLERS } from './handlers.ts'
+import { BufferedBytes, Places, type ServerLimits } from './limits.ts'
+import { hostOf, Listener } from './listener.ts'
+import { Router } from './router.ts'
+import {
+  type ListenerSettings,
+  type ServeOptions,
+  type ServerSettings,
+  serverSettings,
+} from './server-options.ts'
+import type { Door } from './session.ts'
+import { World } from './world.ts'
+
+/** One port. */
+export interface ServerAddress {
+  /** The listener's name. */
+  readonly listener: string
+  /** Id of the node. */
+  readonly node: number
+  readonly host: string
+  readonly port: number
+}
+
+const CLUSTER_ID = 'kafka/cluster-id'
+const served = new WeakSet<Broker>()
+
+/**
+ * Listens, and answers Kafka's clients from `broker`, until it is closed.
+ * @throws OdradekError INVALID_ARGUMENT; LISTEN_ERROR when a port cannot be had
+ */
+export async function serve<Map extends object>(
+  broker: Broker<Map>,
+  options: ServeOptions = {},
+): Promise<KafkaServer> {
+  const settings = serverSettings(options)
+  const key = broker as unknown as Broker
+  if (served.has(key)) {
+    throw invalid('this broker is served already; one server can have several listeners')
+  }
+  served.add(key)
+  try {
+    return await KafkaServer.open(key, settings, () => served.delete(key))
+  } catch (error) {
+    served.delete(key)
+    throw error
+  }
+}
+
+interface OpenListener {
+  readonly settings: ListenerSettings
+  readonly node: number
+  readonly listener: Listener
+}
+
+export class KafkaServer implements AsyncDisposable {
+  /** Where it listens. */
+  readonly addresses: readonly ServerAddress[]
+  /** What clients call `bootstrap.servers`: where the nodes can be reached by the first listener. */
+  readonly bootstrap: string
+  /** The same after a restart, where the engine is durable. */
+  readonly clusterId: string
+  readonly #ctx: CoreContext
+  readonly #listeners: readonly Listener[]
+  readonly #shared: Shared
+  readonly #places: Places
+  readonly #connections = new Set<Connection>()
+  readonly #onClosed: () => void
+  #refusing = false
+  #closing: Promise<void> | undefined
+
+  /** @internal */
+  static async open(broker: Broker, settings: ServerSettings, onClosed: () => void): Promise<KafkaServer> {
+    const id = await clusterId(broker.parts.engine.meta)
+    const open = await openAll(settings)
+    return new KafkaServer(broker, settings, id, open, onClosed)
+  }
+
+  private constructor(
+    broker: Broker,
+    settings: ServerSettings,
+    id: string,
+    open: readonly OpenListener[],
+    onClosed: () => void,
+  ) {
+    const cluster = new Cluster(id, nodesOf(settings.nodes, open))
+    const world = new World(broker, cluster, settings.world)
+    this.clusterId = id
+    this.#ctx = world.parts.ctx
+    this.#onClosed = onClosed
+    this.#listeners = open.map(({ listener }) => listener)
+    this.#places = new Places(settings.limits)
+    this.#shared = sharedOf(world, settings.limits)
+    this.addresses = open.map(({ settings: { name }, node, listener }) => {
+      return { listener: name, node, ...listener.address }
+    })
+    const [first] = settings.listeners as readonly [ListenerSettings]
+    this.bootstrap = cluster.nodes.map(({ advertised }) => written(advertised.get(first.name))).join()
+    for (const { settings: listener, node, listener: port } of open) {
+      const door: Door = {
+        listener: listener.name,
+        node: cluster.nodes[node] as Node,
+        authenticates: false,
+      }
+      port.start(
+        (socket) => this.#accept(socket, door),
+        (error) => this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
+      )
+    }
+  }
+
+  /** How many clients are connected. */
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  /**
+   * Takes no further request, wakes what waits for records or members, lets what is in flight be answered for `drainMs`
+   * at most, and closes all connections. The broker stays open.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    try {
+      this.#closing ??= this.#close(drainOf(options))
+      return this.#closing
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #accept(socket: Socket, door: Door): void {
+    const host = hostOf(socket)
+    const refused = this.#places.take(host)
+    if (refused !== undefined) {
+      // Told once for each time that it is so: whoever comes again and again must not fill the log.
+      if (!this.#refusing) this.#ctx.logger.warn({ client: host }, `a connection is refused: ${refused}`)
+      this.#refusing = true
+      socket.destroy()
+      return
+    }
+    const connection = new Connection(socket, host, door, this.#shared)
+    this.#connections.add(connection)
+    void connection.closed.then(() => {
+      this.#connections.delete(connection)
+      this.#places.give(host)
+      this.#refusing = false
+    })
+  }
+
+  async #close(drain: Drain): Promise<void> {
+    const listening = Promise.all(this.#listeners.map((listener) => listener.close()))
+    const connections = [...this.#connections]
+    for (const connection of connections) connection.drain()
+    const ended = Promise.all(connections.map(({ closed }) => closed)).then(() => {})
+    await drained(this.#ctx, ended, drain)
+    for (const connection of connections) connection.destroy()
+    await ended
+    await listening
+    this.#onClosed()
+  }
+}
+
+function sharedOf(world: World, limits: ServerLimits): Shared {
+  return {
+    ctx: world.parts.ctx,
+    router: new Router(world, HANDLERS),
+    limits,
+    buffered: new BufferedBytes(limits.maxBufferedBytes),
+  }
+}
+
+/** All ports of all listeners, or none. */
+async function openAll({ listeners, nodes }: ServerSettings): Promise<OpenListener[]> {
+  const open: OpenListener[] = []
+  try {
+    for (const settings of listeners) {
+      for (let node = 0; node < nodes; node++) {
+        const port = settings.port === 0 ? 0 : settings.port + node
+        open.push({ settings, node, listener: await Listener.open({ host: settings.host, port }) })
+      }
+    }
+    return open
+  } catch (error) {
+    await Promise.all(open.map(({ listener }) => listener.close()))
+    throw error
+  }
+}
+
+function nodesOf(count: number, open: readonly OpenListener[]): Node[] {
+  return Array.from({ length: count }, (_, id) => {
+    const own = open.filter(({ node }) => node === id)
+    const advertised = new Map(
+      own.map(({ settings, listener }): [string, Address] => {
+        const { host = settings.host, port } = settings.advertised
+        return [settings.name, { host, port: port === undefined ? listener.address.port : port + id }]
+      }),
+    )
+    return { id, advertised }
+  })
+}
+
+/** Made when a broker is served for the first time. */
+async function clusterId(meta: Meta): Promise<string> {
+  const stored = meta.get(CLUSTER_ID)
+  if (typeof stored === 'string') return stored
+  const id = uuidText(randomBytes(UUID_BYTES), 0)
+  await meta.put([[CLUSTER_ID, id]])
+  return id
+}
+
+function written(address: Address | undefined): string {
+  const { host, port } = address as Address
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
