@@ -13,7 +13,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/package/**'],
+          exclude: ['test/package/**', 'test/interop/**'],
           testTimeout: 20_000,
           // A spy or stub that one test leaves behind must not decide another one.
           restoreMocks: true,

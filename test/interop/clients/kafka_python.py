@@ -1,0 +1,151 @@
+"""kafka-python, as its documentation uses it. Verbs: README.md."""
+
+import json
+import os
+import signal
+import sys
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
+
+bootstrap, verb, args = sys.argv[1].split(","), sys.argv[2], json.loads(sys.argv[3])
+
+
+def say(**event):
+    print(json.dumps(event), flush=True)
+
+
+def text(value):
+    return None if value is None else value.decode()
+
+
+class Ended(Exception):
+    pass
+
+
+def on_term(*_):
+    raise Ended
+
+
+signal.signal(signal.SIGTERM, on_term)
+
+
+def produce():
+    compression = args.get("compression", "none")
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap,
+        acks={-1: "all"}.get(args.get("acks", -1), args.get("acks")),
+        compression_type=None if compression == "none" else compression,
+    )
+    sent = [
+        producer.send(
+            args["topic"],
+            value=f"{args['prefix']}{i}".encode(),
+            key=f"k{i % 10}".encode(),
+            partition=args.get("partition"),
+            headers=[("trace", str(i).encode())] if args.get("headers") else None,
+        )
+        for i in range(args["count"])
+    ]
+    producer.flush(20)
+    for each in sent:
+        place = each.get(20)
+        say(produced={"partition": place.partition, "offset": place.offset})
+    producer.close()
+    say(done=True)
+
+
+def record_of(message):
+    return {
+        "topic": message.topic,
+        "partition": message.partition,
+        "offset": message.offset,
+        "key": text(message.key),
+        "value": text(message.value),
+        "headers": {name: text(value) for name, value in message.headers},
+    }
+
+
+def consume():
+    consumer = KafkaConsumer(
+        args["topic"],
+        bootstrap_servers=bootstrap,
+        group_id=args["group"],
+        auto_offset_reset=args.get("from", "earliest"),
+        auto_commit_interval_ms=200,
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=500,
+        max_poll_interval_ms=10_000,
+    )
+    seen, assigned = 0, None
+    try:
+        while True:
+            for messages in consumer.poll(timeout_ms=100).values():
+                for message in messages:
+                    say(record=record_of(message))
+                    seen += 1
+                    if seen == args.get("count"):
+                        say(done=True)
+            now = sorted(each.partition for each in consumer.assignment())
+            if now != assigned:
+                assigned = now
+                say(assigned=assigned)
+    except Ended:
+        consumer.close()
+
+
+def read():
+    place = TopicPartition(args["topic"], args["partition"])
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    consumer.assign([place])
+    offset = args.get("offset")
+    if "timestamp" in args:
+        offset = consumer.offsets_for_times({place: args["timestamp"]})[place].offset
+    consumer.seek(place, offset)
+    seen = 0
+    for message in consumer:
+        say(record=record_of(message))
+        seen += 1
+        if seen == args["count"]:
+            break
+    consumer.close()
+    say(done=True)
+
+
+def admin():
+    topic = args["topic"]
+    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+
+    def step(name, result):
+        say(step=name, result=result)
+
+    def retention():
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        [answer] = client.describe_configs([resource])
+        entries = answer.resources[0][4]
+        return next(entry[1] for entry in entries if entry[0] == "retention.ms")
+
+    client.create_topics([NewTopic(topic, 3, 1, topic_configs={"retention.ms": "3600000"})])
+    step("create", True)
+    step("list", list(client.list_topics()))
+    client.create_partitions({topic: NewPartitions(5)})
+    step("partitions", len(client.describe_topics([topic])[0]["partitions"]))
+    step("describeConfig", retention())
+    changes = {"retention.ms": "7200000"}
+    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=changes)])
+    step("alterConfig", retention())
+    places = [TopicPartition(topic, i) for i in range(5)]
+    step("offsets", len(consumer.end_offsets(places)))
+    step("groups", client.list_consumer_groups())
+    client.delete_topics([topic])
+    step("deleteTopic", topic not in client.list_topics())
+    consumer.close()
+    client.close()
+    say(done=True)
+
+
+try:
+    {"produce": produce, "consume": consume, "read": read, "admin": admin}[verb]()
+except Ended:
+    os._exit(0)

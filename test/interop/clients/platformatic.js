@@ -1,0 +1,175 @@
+/** @platformatic/kafka, as its documentation uses it. Verbs: README.md. */
+import { Admin, Consumer, Producer, stringDeserializers, stringSerializers } from '@platformatic/kafka'
+
+const [bootstrap, verb, json] = process.argv.slice(2)
+const args = JSON.parse(json)
+const base = { clientId: 'interop-platformatic', bootstrapBrokers: bootstrap.split(',') }
+
+const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
+const cleanups = []
+process.on('SIGTERM', async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup().catch((error) => console.error(error))
+  process.exit(0)
+})
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()
+
+function messages({ topic, count, prefix, partition, headers }) {
+  return Array.from({ length: count }, (_, i) => ({
+    topic,
+    key: `k${i % 10}`,
+    value: `${prefix}${i}`,
+    ...(partition === undefined ? {} : { partition }),
+    ...(headers ? { headers: { trace: String(i) } } : {}),
+  }))
+}
+
+async function produce() {
+  const { compression = 'none', acks = -1, idempotent = false } = args
+  const producer = new Producer({
+    ...base,
+    serializers: stringSerializers,
+    idempotent,
+    autocreateTopics: true,
+  })
+  const { offsets } = await producer.send({ messages: messages(args), acks, compression })
+  for (const { partition, offset } of offsets ?? []) say({ produced: { partition, offset: Number(offset) } })
+  await producer.close()
+  say({ done: true })
+}
+
+async function transact() {
+  const { transactionalId, abort, group, input, offset } = args
+  const producer = new Producer({
+    ...base,
+    serializers: stringSerializers,
+    idempotent: true,
+    transactionalId,
+  })
+  const transaction = await producer.beginTransaction()
+  await transaction.send({ messages: messages(args) })
+  if (group !== undefined) {
+    const consumer = new Consumer({ ...base, groupId: group })
+    cleanups.push(() => consumer.close(true))
+    const stream = await consumer.consume({ topics: [input], mode: 'earliest', autocommit: false })
+    for await (const message of stream) {
+      if (Number(message.offset) !== offset - 1) continue
+      await transaction.addConsumer(consumer)
+      await transaction.addOffset(message)
+      break
+    }
+    await consumer.close(true)
+  }
+  if (abort) await transaction.abort()
+  else await transaction.commit()
+  await producer.close()
+  say({ done: true })
+}
+
+function recordOf({ topic, partition, offset, key, value, headers }) {
+  return { topic, partition, offset: Number(offset), key, value, headers: Object.fromEntries(headers) }
+}
+
+async function consume() {
+  const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
+  const consumer = new Consumer({ ...base, groupId: group, deserializers: stringDeserializers })
+  cleanups.push(() => consumer.close(true))
+  consumer.on('consumer:group:join', ({ assignments }) =>
+    say({ assigned: assignments?.find((each) => each.topic === topic)?.partitions ?? [] }),
+  )
+  const stream = await consumer.consume({
+    topics: [topic],
+    mode: 'committed',
+    fallbackMode: from,
+    autocommit: true,
+    isolationLevel: isolation === 'committed' ? 1 : 0,
+    sessionTimeout: 6_000,
+    heartbeatInterval: 500,
+    maxWaitTime: 100,
+  })
+  let seen = 0
+  for await (const message of stream) {
+    say({ record: recordOf(message) })
+    if (++seen === count) say({ done: true })
+  }
+}
+
+async function read() {
+  const { topic, partition, count } = args
+  const consumer = new Consumer({
+    ...base,
+    groupId: `read-${process.pid}`,
+    deserializers: stringDeserializers,
+  })
+  cleanups.push(() => consumer.close(true))
+  let { offset } = args
+  if (args.timestamp !== undefined) {
+    const found = await consumer.listOffsets({ topics: [topic], timestamp: BigInt(args.timestamp) })
+    offset = found.get(topic)[partition]
+  }
+  const stream = await consumer.consume({
+    topics: [topic],
+    mode: 'manual',
+    offsets: [{ topic, partition, offset: BigInt(offset) }],
+    autocommit: false,
+    isolationLevel: 1,
+    maxWaitTime: 100,
+  })
+  let seen = 0
+  for await (const message of stream) {
+    say({ record: recordOf(message) })
+    if (++seen === count) break
+  }
+  say({ done: true })
+  await consumer.close(true)
+}
+
+const TOPIC_RESOURCE = 2
+const SET = 0
+
+async function admin() {
+  const { topic } = args
+  const client = new Admin(base)
+  const step = async (name, work) => say({ step: name, result: await work() })
+  const configs = [{ name: 'retention.ms', value: '3600000' }]
+  await step(
+    'create',
+    async () => (await client.createTopics({ topics: [topic], partitions: 3, replicas: 1, configs })).length,
+  )
+  await step('list', () => client.listTopics())
+  const resource = { resourceType: TOPIC_RESOURCE, resourceName: topic }
+  await step('partitions', async () => {
+    await client.createPartitions({ topics: [{ name: topic, count: 5, assignments: null }] })
+    return (await client.metadata({ topics: [topic], forceUpdate: true })).topics.get(topic).partitions.length
+  })
+  const retention = async () => {
+    const [answer] = await client.describeConfigs({
+      resources: [{ ...resource, configurationKeys: ['retention.ms'] }],
+    })
+    return answer.configs.find(({ name }) => name === 'retention.ms').value
+  }
+  await step('describeConfig', retention)
+  await step('alterConfig', async () => {
+    const change = { name: 'retention.ms', configOperation: SET, value: '7200000' }
+    await client.incrementalAlterConfigs({ resources: [{ ...resource, configs: [change] }] })
+    return retention()
+  })
+  await step('offsets', async () => {
+    const partitions = [0, 1, 2, 3, 4].map((partitionIndex) => ({ partitionIndex, timestamp: -1n }))
+    const [answer] = await client.listOffsets({ topics: [{ name: topic, partitions }] })
+    return answer.partitions.length
+  })
+  await step('deleteRecords', async () => {
+    const partitions = [{ partition: 0, offset: -1n }]
+    await client.deleteRecords({ topics: [{ name: topic, partitions }] })
+    return true
+  })
+  await step('groups', async () => [...(await client.listGroups()).keys()])
+  await step('deleteTopic', async () => {
+    await client.deleteTopics({ topics: [topic] })
+    return !(await client.listTopics()).includes(topic)
+  })
+  await client.close()
+  say({ done: true })
+}

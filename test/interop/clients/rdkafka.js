@@ -1,0 +1,195 @@
+/** librdkafka, through node-rdkafka. Verbs: README.md. */
+import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
+const rdkafka = require('node-rdkafka')
+
+const [bootstrap, verb, json] = process.argv.slice(2)
+const args = JSON.parse(json)
+const COMMON = { 'metadata.broker.list': bootstrap, 'client.id': 'interop-rdkafka' }
+
+const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
+const text = (bytes) => (bytes === null || bytes === undefined ? null : bytes.toString())
+const cleanups = []
+process.on('SIGTERM', async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup()
+  process.exit(0)
+})
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()
+
+function connected(client) {
+  client.on('event.error', (error) => console.error(error))
+  return new Promise((resolve, reject) => {
+    client.connect({ timeout: 10_000 }, (error) => (error ? reject(error) : resolve(client)))
+  })
+}
+
+function disconnected(client) {
+  return new Promise((resolve) => {
+    client.disconnect(() => resolve())
+  })
+}
+
+/** Calls a method that takes a callback last. */
+function call(client, method, ...given) {
+  return new Promise((resolve, reject) => {
+    client[method](...given, (error, result) => (error ? reject(error) : resolve(result)))
+  })
+}
+
+async function send(producer) {
+  const { topic, count, prefix, partition, headers } = args
+  for (let i = 0; i < count; i++) {
+    const pairs = headers ? [{ trace: String(i) }] : undefined
+    producer.produce(
+      topic,
+      partition ?? null,
+      Buffer.from(`${prefix}${i}`),
+      `k${i % 10}`,
+      Date.now(),
+      undefined,
+      pairs,
+    )
+  }
+  await call(producer, 'flush', 20_000)
+}
+
+async function produce() {
+  const { compression = 'none', acks = -1, idempotent = false } = args
+  const options = {
+    'compression.codec': compression,
+    partitioner: 'murmur2_random',
+    'enable.idempotence': idempotent,
+    dr_cb: true,
+  }
+  const producer = new rdkafka.Producer({ ...COMMON, ...options }, { 'request.required.acks': acks })
+  await connected(producer)
+  const failures = []
+  producer.on('delivery-report', (error, { partition, offset }) => {
+    if (error) failures.push(error)
+    else say({ produced: { partition, offset } })
+  })
+  producer.setPollInterval(20)
+  await send(producer)
+  await disconnected(producer)
+  if (failures.length > 0) throw failures[0]
+  say({ done: true })
+}
+
+async function transact() {
+  const { transactionalId, abort, group, input, offset } = args
+  const options = { partitioner: 'murmur2_random', 'transactional.id': transactionalId, dr_cb: true }
+  const producer = new rdkafka.Producer({ ...COMMON, ...options })
+  await connected(producer)
+  producer.setPollInterval(20)
+  await call(producer, 'initTransactions', 10_000)
+  await call(producer, 'beginTransaction')
+  await send(producer)
+  if (group !== undefined) {
+    const consumer = new rdkafka.KafkaConsumer({ ...COMMON, 'group.id': group }, {})
+    await connected(consumer)
+    await call(
+      producer,
+      'sendOffsetsToTransaction',
+      [{ topic: input, partition: 0, offset }],
+      consumer,
+      10_000,
+    )
+    await disconnected(consumer)
+  }
+  await call(producer, abort ? 'abortTransaction' : 'commitTransaction', 10_000)
+  await disconnected(producer)
+  say({ done: true })
+}
+
+function recordOf({ topic, partition, offset, key, value, headers }) {
+  const pairs = (headers ?? [])
+    .flatMap((each) => Object.entries(each))
+    .map(([name, each]) => [name, text(each)])
+  return { topic, partition, offset, key: text(key), value: text(value), headers: Object.fromEntries(pairs) }
+}
+
+async function consume() {
+  const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
+  const consumer = new rdkafka.KafkaConsumer(
+    {
+      ...COMMON,
+      'group.id': group,
+      'session.timeout.ms': 6_000,
+      'heartbeat.interval.ms': 500,
+      'auto.commit.interval.ms': 200,
+      'isolation.level': `read_${isolation}`,
+      rebalance_cb: (error, partitions) => {
+        if (error.code === rdkafka.CODES.ERRORS.ERR__ASSIGN_PARTITIONS) {
+          say({ assigned: partitions.map(({ partition }) => partition) })
+          consumer.assign(partitions)
+        } else consumer.unassign()
+      },
+    },
+    { 'auto.offset.reset': from },
+  )
+  await connected(consumer)
+  cleanups.push(() => disconnected(consumer))
+  let seen = 0
+  consumer.on('data', (message) => {
+    say({ record: recordOf(message) })
+    if (++seen === count) say({ done: true })
+  })
+  consumer.subscribe([topic])
+  consumer.consume()
+}
+
+async function read() {
+  const { topic, partition, count } = args
+  const consumer = new rdkafka.KafkaConsumer(
+    { ...COMMON, 'group.id': `read-${process.pid}`, 'enable.auto.commit': false },
+    { 'auto.offset.reset': 'earliest' },
+  )
+  await connected(consumer)
+  cleanups.push(() => disconnected(consumer))
+  let { offset } = args
+  if (args.timestamp !== undefined) {
+    const times = [{ topic, partition, offset: args.timestamp }]
+    const [found] = await call(consumer, 'offsetsForTimes', times, 10_000)
+    offset = found.offset
+  }
+  let seen = 0
+  consumer.on('data', (message) => {
+    if (seen >= count) return
+    say({ record: recordOf(message) })
+    if (++seen === count) say({ done: true })
+  })
+  consumer.assign([{ topic, partition, offset }])
+  consumer.consume()
+}
+
+/** node-rdkafka has topics and partitions, and no more: configs and records are left as they are. */
+async function admin() {
+  const { topic } = args
+  const client = rdkafka.AdminClient.create(COMMON)
+  const producer = await connected(new rdkafka.Producer(COMMON))
+  const topics = async () => (await call(producer, 'getMetadata', { timeout: 10_000 })).topics
+  const step = async (name, work) => say({ step: name, result: await work() })
+  const config = { 'retention.ms': '3600000' }
+  await step('create', () =>
+    call(client, 'createTopic', { topic, num_partitions: 3, replication_factor: 1, config }),
+  )
+  await step('list', async () => (await topics()).map(({ name }) => name))
+  await step('partitions', async () => {
+    await call(client, 'createPartitions', topic, 5)
+    return (await topics()).find(({ name }) => name === topic).partitions.length
+  })
+  await step('offsets', async () => {
+    await call(producer, 'queryWatermarkOffsets', topic, 4, 10_000)
+    return 5
+  })
+  await step('deleteTopic', async () => {
+    await call(client, 'deleteTopic', topic)
+    return !(await topics()).some(({ name }) => name === topic)
+  })
+  await disconnected(producer)
+  client.disconnect()
+  say({ done: true })
+}
