@@ -48,7 +48,7 @@ export class Connection {
   readonly address: BrokerAddress
   readonly #socket: Socket
   readonly #options: ConnectionOptions
-  readonly #frames = new FrameReader()
+  readonly #frames = new FrameReader(checkedSize)
   readonly #waiting: Waiting[] = []
   #correlationId = 0
   #versions: ReadonlyMap<number, Range> = new Map()
@@ -153,7 +153,10 @@ export class Connection {
 
   #read(chunk: Uint8Array): void {
     try {
-      for (const frame of this.#frames.push(chunk, () => MAX_RESPONSE_BYTES)) this.#answered(frame)
+      this.#frames.push(chunk)
+      for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
+        this.#answered(frame)
+      }
     } catch (error) {
       this.#end(error instanceof OdradekError ? error : connectionLost(this.address, error))
     }
@@ -239,5 +242,13 @@ function unspoken(api: Api, address: BrokerAddress): OdradekError {
   return new OdradekError(
     'UNSUPPORTED',
     `${where(address)} does not speak ${api.name} in a version known here`,
+  )
+}
+
+function checkedSize(sizeBytes: number): true {
+  if (sizeBytes >= 0 && sizeBytes <= MAX_RESPONSE_BYTES) return true
+  throw new OdradekError(
+    'PROTOCOL_ERROR',
+    `a response of ${sizeBytes} bytes; at most ${MAX_RESPONSE_BYTES} are taken`,
   )
 }

@@ -16,7 +16,8 @@ import type { CoreContext } from '../core/context.ts'
 import { Deque } from '../core/deque.ts'
 import { type Due, DueCallback } from '../core/due-queue.ts'
 import { messageOf } from '../model/errors.ts'
-import { FrameReader } from './frames.ts'
+import { FrameReader } from '../wire/frames.ts'
+import { checkSize } from './frame-size.ts'
 import {
   AUTHENTICATION_DEADLINE_MS,
   type BufferedBytes,
@@ -40,10 +41,12 @@ export interface Shared {
 
 /** A request that was started, and the room its frame takes until it is answered. */
 interface Slot {
-  readonly sizeBytes: number
+  readonly requestBytes: number
   answered: boolean
-  response: readonly Uint8Array[] | null
+  response: readonly Uint8Array[]
 }
+
+const NO_RESPONSE: readonly Uint8Array[] = []
 
 export class Connection {
   /** Resolves when the socket is closed. */
@@ -51,35 +54,36 @@ export class Connection {
   readonly session: Session
   readonly #socket: Duplex
   readonly #shared: Shared
-  readonly #frames: FrameReader
   readonly #outbox: Outbox
+  readonly #frames = new FrameReader((sizeBytes) => this.#admit(sizeBytes))
   readonly #slots = new Deque<Slot>()
   /** Slots that are not answered. */
   #underWay = 0
   /** Bytes of the frame that was read last. */
   #frameBytes = 0
+  /** Of responses, in the line and in the outbox. */
+  #responseBytes = 0
   /** No more bytes come. */
   #ended = false
   /** What is in flight is answered, and nothing else. */
   #draining = false
+  /** All is answered. */
+  #ending = false
   #isClosed = false
   #reading = true
   #advancing = false
   #activeAt: number
   readonly #idle: Due = new DueCallback(() => this.#checkIdle())
-  readonly #deadline: Due
+  readonly #deadline: Due = new DueCallback(() => this.#drop('warn', 'it did not authenticate in time'))
 
   constructor(socket: Duplex, host: string, door: Door, shared: Shared) {
     this.#socket = socket
     this.#shared = shared
-    this.session = new Session(host, door)
-    this.#outbox = new Outbox(socket, this.#written)
-    this.#frames = this.#frameReader()
     const { clock, due } = shared.ctx
+    this.session = new Session(host, door, () => due.cancel(this.#deadline))
+    this.#outbox = new Outbox(socket, this.#written)
     this.#activeAt = clock.monotonic()
     due.schedule(this.#idle, this.#activeAt + shared.limits.maxIdleMs)
-    this.#deadline = new DueCallback(() => this.#drop('it did not authenticate in time'))
-    this.session.onAuthenticated = () => due.cancel(this.#deadline)
     if (!this.session.authenticated) {
       due.schedule(this.#deadline, this.#activeAt + AUTHENTICATION_DEADLINE_MS)
     }
@@ -112,27 +116,18 @@ export class Connection {
     this.#socket.destroy()
   }
 
-  #frameReader(): FrameReader {
+  /** Whether a frame may be read; if so, its room is taken. @throws OdradekError PROTOCOL_ERROR for one that is none */
+  readonly #admit = (sizeBytes: number): boolean => {
     const { buffered, limits } = this.#shared
-    const { session } = this
-    return new FrameReader({
-      get maxBytes() {
-        const { maxRequestBytes } = limits
-        return session.authenticated ? maxRequestBytes : Math.min(maxRequestBytes, MAX_UNAUTHENTICATED_BYTES)
-      },
-      get maxBytesBy() {
-        return session.authenticated ? 'maxRequestBytes' : 'before the client has authenticated'
-      },
-      admit: (sizeBytes) => {
-        if (buffered.full) {
-          buffered.wait(this.#resume)
-          return false
-        }
-        buffered.take(sizeBytes)
-        this.#frameBytes = sizeBytes
-        return true
-      },
-    })
+    if (this.session.authenticated) checkSize(sizeBytes, limits.maxRequestBytes, 'maxRequestBytes')
+    else checkSize(sizeBytes, MAX_UNAUTHENTICATED_BYTES, 'before a client has shown who it is')
+    if (buffered.full) {
+      buffered.wait(this.#resume)
+      return false
+    }
+    buffered.take(sizeBytes)
+    this.#frameBytes = sizeBytes
+    return true
   }
 
   /** Takes what can be taken, sends what can be sent, and reads on or not. */
@@ -147,7 +142,7 @@ export class Connection {
         this.#start(frame)
       }
     } catch (error) {
-      this.#drop(messageOf(error))
+      this.#drop('warn', messageOf(error))
     } finally {
       this.#advancing = false
     }
@@ -162,7 +157,7 @@ export class Connection {
     if (this.#draining || this.#isClosed) return false
     // Who a client is may change with the answer.
     const max = this.session.authenticated ? MAX_IN_FLIGHT : 1
-    return this.#slots.length < max && this.#outbox.bytes < HIGH_WATER_BYTES
+    return this.#slots.length < max && this.#responseBytes < HIGH_WATER_BYTES
   }
 
   #read(reading: boolean): void {
@@ -173,7 +168,7 @@ export class Connection {
   }
 
   #start(frame: Uint8Array): void {
-    const slot: Slot = { sizeBytes: this.#frameBytes, answered: false, response: null }
+    const slot: Slot = { requestBytes: this.#frameBytes, answered: false, response: NO_RESPONSE }
     this.#slots.push(slot)
     this.#underWay++
     try {
@@ -202,20 +197,27 @@ export class Connection {
 
   /** Lets go of the request, also of one whose connection is closed, and of all responses that need not wait. */
   #answered(slot: Slot, response: readonly Uint8Array[] | null): void {
+    const { buffered } = this.#shared
     this.#underWay--
-    this.#shared.buffered.give(slot.sizeBytes)
-    if (this.#isClosed) return
-    slot.answered = true
-    slot.response = response
-    for (let first = this.#slots.peek(); first?.answered; first = this.#slots.peek()) {
-      this.#slots.shift()
-      if (first.response !== null) this.#shared.buffered.take(this.#outbox.push(first.response))
+    if (!this.#isClosed) {
+      slot.answered = true
+      slot.response = response ?? NO_RESPONSE
+      const sizeBytes = slot.response.reduce((sum, { length }) => sum + length, 0)
+      this.#responseBytes += sizeBytes
+      buffered.take(sizeBytes)
+      for (let first = this.#slots.peek(); first?.answered; first = this.#slots.peek()) {
+        this.#slots.shift()
+        this.#outbox.push(first.response)
+      }
     }
+    // Last, since it lets others go on.
+    buffered.give(slot.requestBytes)
   }
 
   readonly #written = (sizeBytes: number): void => {
     if (this.#isClosed) return
     this.#activeAt = this.#shared.ctx.clock.monotonic()
+    this.#responseBytes -= sizeBytes
     this.#shared.buffered.give(sizeBytes)
     this.#advance()
   }
@@ -230,9 +232,10 @@ export class Connection {
 
   #endIfDone(): void {
     if (!this.#ended && !this.#draining) return
-    if (this.#isClosed || this.#slots.length > 0 || this.#outbox.bytes > 0) return
+    if (this.#ending || this.#isClosed || this.#slots.length > 0 || this.#responseBytes > 0) return
     // Frames that came before the end may still wait for room.
     if (this.#ended && !this.#draining && this.#frames.held) return
+    this.#ending = true
     this.#socket.end(() => this.#socket.destroy())
   }
 
@@ -240,22 +243,22 @@ export class Connection {
     const { ctx, limits } = this.#shared
     const now = ctx.clock.monotonic()
     if (this.#ended) {
-      this.#drop('it sends no more, and what it asked for is not done')
+      this.#drop('info', 'it sends no more, and what it asked for is not done')
       return
     }
-    // Who waits for us is not idle, who does not read is.
-    const since = this.#underWay > 0 && this.#outbox.bytes === 0 ? now : this.#activeAt
+    // Who waits for us is not idle; who does not read what is there is.
+    const waits = (this.#underWay > 0 || this.#frames.held) && this.#outbox.bytes === 0
+    const since = waits ? now : this.#activeAt
     if (now - since < limits.maxIdleMs) ctx.due.schedule(this.#idle, since + limits.maxIdleMs)
-    else this.#drop('it was idle for too long (maxIdleMs)')
+    else this.#drop('info', 'it was idle for too long (maxIdleMs)')
   }
 
   get #about(): object {
     return { client: this.session.host, listener: this.session.door.listener }
   }
 
-  #drop(reason: string): void {
-    if (this.#isClosed) return
-    this.#shared.ctx.logger.warn({ ...this.#about, reason }, 'a connection is closed')
+  #drop(level: 'info' | 'warn', reason: string): void {
+    this.#shared.ctx.logger[level]({ ...this.#about, reason }, 'a connection is closed')
     this.#close()
   }
 
@@ -277,6 +280,6 @@ export class Connection {
     this.#slots.clear()
     buffered.forget(this.#resume)
     this.session.end()
-    buffered.give(this.#frames.takenBytes + this.#outbox.bytes)
+    buffered.give(this.#frames.heldBytes + this.#responseBytes)
   }
 }

@@ -36,6 +36,7 @@ export class BufferedBytes {
   #bytes = 0
   /** In the order in which they came. */
   readonly #waiting = new Set<() => void>()
+  #waking = false
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -56,11 +57,15 @@ export class BufferedBytes {
 
   give(sizeBytes: number): void {
     this.#bytes -= sizeBytes
+    // One who goes on may give back too: he wakes nobody himself, or the stack would grow with the line.
+    if (this.#waking) return
+    this.#waking = true
     for (const resume of this.#waiting) {
-      if (this.full) return
+      if (this.full) break
       this.#waiting.delete(resume)
       resume()
     }
+    this.#waking = false
   }
 
   /** Calls back once, when there is room. */

@@ -11,6 +11,7 @@ export class Listener {
   readonly #server: Server
   /** Came before `start`. */
   readonly #early: Socket[] = []
+  #onError: (error: Error) => void = () => {}
 
   /** Port 0: a free one. @throws OdradekError LISTEN_ERROR */
   static async open(address: Address): Promise<Listener> {
@@ -20,7 +21,6 @@ export class Listener {
       server.once('error', (error) => reject(listenError(address, error)))
       server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
     })
-    server.removeAllListeners('error')
     return new Listener(address.host, server)
   }
 
@@ -29,15 +29,18 @@ export class Listener {
     this.address = { host, port: typeof bound === 'object' && bound !== null ? bound.port : 0 }
     this.#server = server
     server.on('connection', this.#hold)
+    server.on('error', (error) => this.#onError(error))
   }
 
   readonly #hold = (socket: Socket): void => {
+    // Without a listener, an error would end the process.
+    socket.on('error', () => socket.destroy())
     this.#early.push(socket)
   }
 
   /** `accept` gets every connection; `onError` hears of those that the system could not hand over. */
   start(accept: (socket: Socket) => void, onError: (error: Error) => void): void {
-    this.#server.on('error', onError)
+    this.#onError = onError
     this.#server.off('connection', this.#hold)
     this.#server.on('connection', accept)
     for (const socket of this.#early.splice(0)) accept(socket)

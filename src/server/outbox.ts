@@ -30,15 +30,12 @@ export class Outbox {
     return this.#bytes
   }
 
-  /** The pieces must not change before they are written. Answers how many bytes they have. */
-  push(pieces: readonly Uint8Array[]): number {
-    let sizeBytes = 0
+  /** The pieces must not change before they are written. */
+  push(pieces: readonly Uint8Array[]): void {
     for (const piece of pieces) {
       this.#pieces.push(piece)
-      sizeBytes += piece.length
+      this.#bytes += piece.length
     }
-    this.#bytes += sizeBytes
-    return sizeBytes
   }
 
   /** Starts a write, if none is under way; goes on by itself until all is written. */

@@ -21,12 +21,12 @@ export class Session implements Client {
   readonly door: Door
   readonly #gone = new AbortController()
   #principal: string | undefined
-  /** Called when the client has shown who it is. */
-  onAuthenticated: () => void = () => {}
+  readonly #onAuthenticated: () => void
 
-  constructor(host: string, door: Door) {
+  constructor(host: string, door: Door, onAuthenticated: () => void) {
     this.host = host
     this.door = door
+    this.#onAuthenticated = onAuthenticated
     this.#principal = door.authenticates ? undefined : ANONYMOUS
   }
 
@@ -45,7 +45,7 @@ export class Session implements Client {
   /** `principal` in Kafka's form, `User:alice`. */
   authenticate(principal: string): void {
     this.#principal = principal
-    this.onAuthenticated()
+    this.#onAuthenticated()
   }
 
   /** Whoever waits for the client need not go on. */

@@ -74,3 +74,4 @@ export {
   type ProcessEnd,
 } from './log-conformance.ts'
 export { ManualClock, type ManualClockOptions } from './manual-clock.ts'
+export { startTestServer, TestServer, type TestServerOptions } from './test-server.ts'

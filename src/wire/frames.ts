@@ -1,67 +1,100 @@
 /**
- * Cuts a stream of bytes into frames. A frame that lies whole within one chunk is a view of it; of one that does not,
- * the bytes are put together once, in a buffer of its exact size. The length is checked before anything is made for it.
+ * Cuts a stream of bytes into frames, each a length and as many bytes:
  *
- *   chunks   │ len frame len fra│me len│ fra│me │
+ *   chunks   │ 4 │ frame │ 4 │ fra│me │ 4 │ frame │ 4 …
+ *                  view        └──┴─ one buffer of the exact size, filled piece by piece
+ *
+ * A frame that lies whole within one chunk is a view of it; of one that does not, every byte is copied once. Its length
+ * is shown to the owner before anything is made for it. Frames are taken one at a time, so that whoever has enough of
+ * them leaves the rest where it is.
  */
 import { readInt32 } from '../log/format/integers.ts'
-import { OdradekError } from '../model/errors.ts'
 
 const LENGTH_BYTES = 4
+const NOTHING = new Uint8Array(0)
 
 export class FrameReader {
+  readonly #admit: (sizeBytes: number) => boolean
+  #chunk: Uint8Array = NOTHING
+  #at = 0
   readonly #length = new Uint8Array(LENGTH_BYTES)
   #lengthAt = 0
   /** The frame that is being put together. */
   #frame: Uint8Array | undefined
   #frameAt = 0
+  #held = false
 
-  /** Bytes that are held for a frame that is not whole yet. */
+  /**
+   * `admit` is asked before a frame of that size, negative as it may be, is read: it throws for one that cannot be, and
+   * answers false for one that has to wait, which it is then asked for again with the next call of `next`.
+   */
+  constructor(admit: (sizeBytes: number) => boolean) {
+    this.#admit = admit
+  }
+
+  /** The next frame was not admitted yet. */
+  get held(): boolean {
+    return this.#held
+  }
+
+  /** Size of the frame that was admitted and is not whole. */
   get heldBytes(): number {
     return this.#frame?.length ?? 0
   }
 
-  /**
-   * The frames that end in `chunk`, in order, without their lengths. `maxBytes` is asked anew for each.
-   * @throws OdradekError PROTOCOL_ERROR for a length that is negative or above `maxBytes`
-   */
-  *push(chunk: Uint8Array, maxBytes: () => number): Generator<Uint8Array> {
-    let at = 0
-    while (at < chunk.length) {
-      if (this.#frame === undefined) {
-        at = this.#readLength(chunk, at)
-        if (this.#lengthAt < LENGTH_BYTES) return
-        const sizeBytes = checked(readInt32(this.#length, 0), maxBytes())
-        this.#lengthAt = 0
-        if (sizeBytes <= chunk.length - at) {
-          at += sizeBytes
-          yield chunk.subarray(at - sizeBytes, at)
-          continue
-        }
-        this.#frame = new Uint8Array(sizeBytes)
-        this.#frameAt = 0
-      }
-      const frame = this.#frame
-      const part = chunk.subarray(at, at + frame.length - this.#frameAt)
-      frame.set(part, this.#frameAt)
-      this.#frameAt += part.length
-      at += part.length
-      if (this.#frameAt < frame.length) return
+  /** What follows. It must not change; what is left of the chunk before goes first. */
+  push(chunk: Uint8Array): void {
+    const left = this.#chunk.length - this.#at
+    if (left === 0) {
+      this.#chunk = chunk
+    } else {
+      const both = new Uint8Array(left + chunk.length)
+      both.set(this.#chunk.subarray(this.#at))
+      both.set(chunk, left)
+      this.#chunk = both
+    }
+    this.#at = 0
+  }
+
+  /** The next frame without its length, if it is whole. Throws what `admit` throws. */
+  next(): Uint8Array | undefined {
+    if (this.#frame === undefined) {
+      if (!this.#readLength()) return undefined
+      const sizeBytes = readInt32(this.#length, 0)
+      this.#held = !this.#admit(sizeBytes)
+      if (this.#held) return undefined
+      this.#lengthAt = 0
+      if (this.#chunk.length - this.#at >= sizeBytes) return this.#take(sizeBytes)
+      this.#frame = new Uint8Array(sizeBytes)
+      this.#frameAt = 0
+    }
+    return this.#fill(this.#frame)
+  }
+
+  #fill(frame: Uint8Array): Uint8Array | undefined {
+    const part = this.#take(Math.min(frame.length - this.#frameAt, this.#chunk.length - this.#at))
+    frame.set(part, this.#frameAt)
+    this.#frameAt += part.length
+    if (this.#frameAt === frame.length) {
       this.#frame = undefined
-      yield frame
+      return frame
     }
+    this.#chunk = NOTHING
+    this.#at = 0
+    return undefined
   }
 
-  #readLength(chunk: Uint8Array, from: number): number {
-    let at = from
-    while (at < chunk.length && this.#lengthAt < LENGTH_BYTES) {
-      this.#length[this.#lengthAt++] = chunk[at++] as number
-    }
-    return at
+  #take(sizeBytes: number): Uint8Array {
+    const from = this.#at
+    this.#at += sizeBytes
+    return this.#chunk.subarray(from, this.#at)
   }
-}
 
-function checked(sizeBytes: number, maxBytes: number): number {
-  if (sizeBytes >= 0 && sizeBytes <= maxBytes) return sizeBytes
-  throw new OdradekError('PROTOCOL_ERROR', `a frame of ${sizeBytes} bytes; at most ${maxBytes} are taken`)
+  /** Whether all of the length is there. */
+  #readLength(): boolean {
+    while (this.#lengthAt < LENGTH_BYTES && this.#at < this.#chunk.length) {
+      this.#length[this.#lengthAt++] = this.#chunk[this.#at++] as number
+    }
+    return this.#lengthAt === LENGTH_BYTES
+  }
 }

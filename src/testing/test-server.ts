@@ -1,0 +1,53 @@
+/**
+ * A Kafka broker for one test: in memory, at a free port of this machine, ready in milliseconds and gone without a
+ * trace. What a client sends can be read in process, and the other way round.
+ */
+import type { Broker, BrokerOptions } from '../broker.ts'
+import { createBroker } from '../memory.ts'
+import type { KafkaServer } from '../server/server.ts'
+import type { ServeOptions } from '../server/server-options.ts'
+
+export interface TestServerOptions extends ServeOptions {
+  readonly broker?: BrokerOptions
+}
+
+export class TestServer implements AsyncDisposable {
+  readonly broker: Broker
+  readonly server: KafkaServer
+
+  /** @internal */
+  constructor(broker: Broker, server: KafkaServer) {
+    this.broker = broker
+    this.server = server
+  }
+
+  /** For a client's `bootstrap.servers` or `brokers`. */
+  get bootstrap(): string {
+    return this.server.bootstrap
+  }
+
+  /** Closes server and broker, whatever is in flight. */
+  async close(): Promise<void> {
+    await this.server.close({ drainMs: 0 })
+    await this.broker.close({ drainMs: 0 })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+/** Starts a broker and serves it: `await using kafka = await startTestServer()`. @throws as `serve` does */
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const { broker: brokerOptions, ...rest } = options
+  // Not before it is needed: everything else in odradek/testing runs without Node.
+  const { serve } = await import('../server/server.ts')
+  const broker = createBroker(brokerOptions)
+  try {
+    const free = rest.listeners === undefined ? { port: 0 } : {}
+    return new TestServer(broker, await serve(broker, { ...free, ...rest }))
+  } catch (error) {
+    await broker.close()
+    throw error
+  }
+}
