@@ -58,6 +58,7 @@ export function decodeMarker(
   compression: CompressionPort = noCompression,
 ): Marker | null {
   const rows = decodeBatch(bytes, at, defaultCodec, compression)
+  if (rows.count === 0) return null
   const key = keyBytes(rows.keyAt(0) ?? '')
   if (key.length < KEY_BYTES) throw corrupt('a control record without a type')
   const type = readInt16(key, 2)

@@ -37,15 +37,19 @@ export const CONTROL: number = 1 << 5
 export const DELETE_HORIZON: number = 1 << 6
 export const IN_PROCESS: number = 1 << 14
 
-/** Why a header's numbers cannot be true together, or `null`. Allocates nothing where they can. */
+/**
+ * Why a header's numbers cannot be true together, or `null`. Allocates nothing where they can. A batch may have no record
+ * left, but takes offsets all the same: Kafka's compaction keeps the header of a producer's last batch, for its sequence.
+ */
 export function contradiction(
   baseOffset: number,
   lastOffsetDelta: number,
   count: number,
   producerId: number,
 ): string | null {
-  if (count <= 0) return `a batch of ${count} records`
-  if (lastOffsetDelta < count - 1) return `${count} records up to offset delta ${lastOffsetDelta}`
+  if (count < 0) return `a batch of ${count} records`
+  if (lastOffsetDelta < Math.max(count - 1, 0))
+    return `${count} records up to offset delta ${lastOffsetDelta}`
   if (baseOffset < 0 || !Number.isSafeInteger(baseOffset + lastOffsetDelta)) {
     return `base offset ${baseOffset} is out of range`
   }

@@ -2,8 +2,8 @@
  * RecordBatches as wholes (layout.ts shows one): reading, checking, encoding and decoding them.
  *
  * Headers are read without touching records: brokers check, number and store batches whole. Offsets of
- * records are deltas and may have gaps (compaction), so `lastOffsetDelta >= count - 1`; what a producer
- * sends must be exact (`validateProduced`).
+ * records are deltas and may have gaps (compaction), so `lastOffsetDelta >= count - 1`, and there may be none
+ * left; what a producer sends must be exact (`validateProduced`).
  */
 import type { Columns, ProducerInfo } from '../../model/batch.ts'
 import { assert, OdradekError } from '../../model/errors.ts'
@@ -137,7 +137,7 @@ export function checkProduced(header: BatchHeader, sizeBytes: number): void {
   const { count, lastOffsetDelta, baseOffset } = header
   if (header.sizeBytes !== sizeBytes) throw notAllowed('more than one batch')
   if (baseOffset !== 0) throw notAllowed(`base offset ${baseOffset}`)
-  if (lastOffsetDelta !== count - 1)
+  if (count === 0 || lastOffsetDelta !== count - 1)
     throw notAllowed(`${count} records up to offset delta ${lastOffsetDelta}`)
   if (header.control) throw notAllowed('control records')
   if ((header.attributes & IN_PROCESS) !== 0) throw notAllowed('what counts as published in process')

@@ -4,8 +4,17 @@ import { BatchBuilder } from '../../../src/log/format/batch-builder.ts'
 import { noCompression } from '../../../src/log/format/compression.ts'
 import { encodeMarker } from '../../../src/log/format/control.ts'
 import { crc32c } from '../../../src/log/format/crc32c.ts'
-import { writeInt32 } from '../../../src/log/format/integers.ts'
-import { ATTRIBUTES_AT, CRC_AT, LAST_DELTA_AT } from '../../../src/log/format/layout.ts'
+import { writeInt32, writeInt64 } from '../../../src/log/format/integers.ts'
+import {
+  ATTRIBUTES_AT,
+  BASE_TIMESTAMP_AT,
+  COUNT_AT,
+  CRC_AT,
+  HEADER_BYTES,
+  LAST_DELTA_AT,
+  PREFIX_BYTES,
+  SIZE_AT,
+} from '../../../src/log/format/layout.ts'
 import type { ProducerInfo } from '../../../src/model/batch.ts'
 import { RecordHeaders } from '../../../src/model/record.ts'
 import { defaultCodec } from '../../../src/model/value-codec.ts'
@@ -50,6 +59,16 @@ export function batchAt(base: number, spec: BatchSpec): Uint8Array {
 }
 
 const SECOND = new RecordHeaders([['h', 'second']])
+
+/** What Kafka's compaction leaves of a producer's last batch: its header, which takes `span` offsets. */
+export function emptied(base: number, span: number, producer: ProducerInfo, epoch: number = 0): Uint8Array {
+  const header = batchAt(base, { deltas: span, producer, epoch }).slice(0, HEADER_BYTES)
+  return changed(header, (batch) => {
+    writeInt32(batch, SIZE_AT, HEADER_BYTES - PREFIX_BYTES)
+    writeInt64(batch, BASE_TIMESTAMP_AT, -1)
+    writeInt32(batch, COUNT_AT, 0)
+  })
+}
 
 /** A batch whose checksum is right, and whose records are none. */
 export function undecodable(base: number, span: number, options: Partial<BatchSpec> = {}): Uint8Array {

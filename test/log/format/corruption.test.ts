@@ -107,7 +107,6 @@ describe('a batch that did not arrive as it was sent', () => {
 describe('a header that cannot be true', () => {
   it.each([
     ['of an older format', withMagic(1), /format 2/],
-    ['of no records', withInt(57, 32, 0), /0 records/],
     ['of a negative count', withInt(57, 32, -1), /-1 records/],
     ['of more records than offsets', withInt(57, 32, 4), /offset delta 2/],
     ['shorter than itself', withInt(8, 32, 20), /shorter/],

@@ -164,7 +164,7 @@ describe('a scan stops', () => {
 
   it.each([
     ['of another format', 16, [1], /magic 1/],
-    ['of no records', 57, [0, 0, 0, 0], /0 records/],
+    ['of a negative count', 57, [255, 255, 255, 255], /-1 records/],
     ['of more records than offsets', 57, [0, 0, 0, 9], /9 records/],
     ['of a negative offset', 0, [255], /base offset/],
     ['of a producer that no number holds', 43, [127], /producer id/],
