@@ -8,11 +8,14 @@
  *      └────► Redrive, transactions
  */
 import type { BrokerParts } from './coordinator/broker-parts.ts'
+import { ClassicGroups } from './coordinator/classic-groups.ts'
 import { type Drain, drained, drainOf } from './coordinator/drain.ts'
+import { GroupOffsets } from './coordinator/group-offsets.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
 import { readRange } from './coordinator/read.ts'
-import { type AnyOptions, type AnySubscriber, Readers } from './coordinator/readers.ts'
+import { type AnyOptions, Readers } from './coordinator/readers.ts'
 import { Redrive, type RedriveResult } from './coordinator/redrive.ts'
+import type { AnySubscriber } from './coordinator/subscriber.ts'
 import type { Subscription } from './coordinator/subscription.ts'
 import { runTransaction, type Transaction, type TransactionOptions } from './coordinator/transactions.ts'
 import type { CoreContext } from './core/context.ts'
@@ -98,6 +101,8 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #topics: Topics
   readonly #readers: Readers
   readonly #offsets: OffsetStore
+  readonly #groupOffsets: GroupOffsets
+  readonly #groups: ClassicGroups
   readonly #redrive: Redrive
   readonly #events: Events
   #closing: Promise<CloseResult> | undefined
@@ -132,7 +137,11 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       options.offsetRetentionMs,
       DEFAULT_OFFSET_RETENTION_MS,
     )
-    this.#readers = new Readers(this.#ctx, this.#topics, this.#offsets, offsetRetentionMs)
+    this.#readers = new Readers(this.#ctx, this.#topics, this.#offsets, offsetRetentionMs, (group) =>
+      this.#groups.claim(group),
+    )
+    this.#groupOffsets = new GroupOffsets(engine, clock, this.#readers)
+    this.#groups = new ClassicGroups(this.#ctx, this.parts, offsetRetentionMs)
     this.#redrive = new Redrive(this.#ctx, engine, this.#topics)
     this.#offsets.bind(this.#ctx)
     this.#topics.bind(this.#ctx, {
@@ -143,6 +152,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       },
       deleted: (topic, error) => {
         this.#readers.deleted(topic, error)
+        this.#groups.deleted(topic)
         this.#redrive.unwatch(topic)
       },
       receivesDeadLetters: (topic) => this.#redrive.watch(topic),
@@ -157,13 +167,21 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   /** @internal What faces are built on: a protocol needs the parts, where programs have the verbs. */
   get parts(): BrokerParts {
-    const [engine, ctx, topics] = [this.#engine, this.#ctx, this.#topics]
-    return { engine, ctx, topics, readers: this.#readers, offsets: this.#offsets }
+    return {
+      engine: this.#engine,
+      ctx: this.#ctx,
+      topics: this.#topics,
+      readers: this.#readers,
+      offsets: this.#offsets,
+      groups: this.#groups,
+      groupOffsets: this.#groupOffsets,
+    }
   }
 
   /** Brings back what the engine remembers. Called once, by whoever opened the engine. */
-  restore(): Promise<void> {
-    return this.#topics.restore()
+  async restore(): Promise<void> {
+    await this.#topics.restore()
+    this.#groups.restore()
   }
 
   // ── topics ────────────────────────────────────────────────────────────────────────────────────
@@ -283,7 +301,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   /** Forgets an empty group. @throws OdradekError UNKNOWN_CONSUMER, GROUP_NOT_EMPTY */
   deleteGroup(name: string): Promise<void> {
-    return this.#readers.deleteGroup(name)
+    return this.#groups.delete(name)
   }
 
   /**
@@ -340,15 +358,11 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   /** @throws OdradekError UNKNOWN_CONSUMER */
   describeGroup(name: string): ReaderDescription {
-    const reader = this.#readers.group(name)
-    if (reader === undefined) throw new OdradekError('UNKNOWN_CONSUMER', `there is no group "${name}"`)
-    return reader.describe()
+    return this.#groups.describe(name)
   }
 
   listGroups(): string[] {
-    return [...this.#readers.all()]
-      .filter((reader) => reader.kind !== 'broadcast')
-      .map((reader) => reader.name)
+    return this.#groups.names()
   }
 
   /** A plain snapshot of everything: topics, partitions, readers, members, marks, counters, latencies. */
@@ -406,6 +420,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
 
   async #close(drain: Drain): Promise<CloseResult> {
     this.#readers.stop()
+    this.#groups.end()
     await drained(this.#ctx, this.#readers.whenIdle(), drain)
     const abandoned = this.#readers.inFlight
     const error = new OdradekError('CLOSED', 'the broker is closed')

@@ -2,6 +2,8 @@
 import type { CoreContext } from '../core/context.ts'
 import type { Topics } from '../core/topics.ts'
 import type { Engine } from '../log/contract.ts'
+import type { ClassicGroups } from './classic-groups.ts'
+import type { GroupOffsets } from './group-offsets.ts'
 import type { OffsetStore } from './offsets.ts'
 import type { Readers } from './readers.ts'
 
@@ -11,4 +13,6 @@ export interface BrokerParts {
   readonly topics: Topics
   readonly readers: Readers
   readonly offsets: OffsetStore
+  readonly groups: ClassicGroups
+  readonly groupOffsets: GroupOffsets
 }

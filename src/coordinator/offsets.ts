@@ -1,19 +1,37 @@
 /**
  * Committed offsets: what cursors report, stored in groups through the engine's `Meta`.
  *
- * Where nothing outlives the process there is nothing to write: the cursors are the store. On a durable
- * engine progress is collected for `commitFlushMs`, then put with one atomic change; after a crash only
+ *   offset/<reader key>/<topic id>/<partition>  →  a cursor's state │ note: metadata, leader epoch, time
+ *
+ * Where nothing outlives the process there is nothing to write while a reader is there: its cursors are the store.
+ * On a durable engine progress is collected for `commitFlushMs`, then put with one atomic change; after a crash only
  * what was not flushed comes again. What could not be put stays dirty and is tried again.
+ *
+ * A note is what a commit by Kafka's protocol says beside the offset. It is kept as long as the offset is the same.
  */
 import type { CommitPort, CoreContext } from '../core/context.ts'
 import type { Cursor } from '../core/cursor.ts'
 import { Due } from '../core/due-queue.ts'
-import type { CursorState } from '../core/restored.ts'
+import { type CursorState, withoutStarts } from '../core/restored.ts'
 import type { Engine, MetaChange } from '../log/contract.ts'
 
-const PREFIX = 'offset/'
+export const OFFSET_PREFIX = 'offset/'
 /** Pause after a put failed. */
 const RETRY_MS = 1_000
+
+/** What stands beside a committed offset. */
+export interface CommitNote {
+  readonly metadata: string
+  /** Leader epoch of the last record that was consumed, or −1. */
+  readonly epoch: number
+  /** When it was committed: milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** What is stored under a key. */
+export interface StoredOffset extends CursorState {
+  readonly note?: CommitNote
+}
 
 export class OffsetStore extends Due implements CommitPort {
   readonly durable: boolean
@@ -56,7 +74,7 @@ export class OffsetStore extends Due implements CommitPort {
     for (const cursor of cursors) this.#dirty.delete(cursor)
     if (kept.length === 0) return
     try {
-      await this.#engine.meta.put(kept.map(change))
+      await this.#engine.meta.put(kept.map((cursor) => this.#change(cursor)))
     } catch (error) {
       for (const cursor of kept) this.#dirty.add(cursor)
       this.#schedule(RETRY_MS)
@@ -75,8 +93,18 @@ export class OffsetStore extends Due implements CommitPort {
   }
 
   /** What was stored for a reader in one partition. */
-  load(readerKey: string, topicId: string, partition: number): CursorState | undefined {
-    return this.#engine.meta.get(keyOf(readerKey, topicId, partition)) as CursorState | undefined
+  load(readerKey: string, topicId: string, partition: number): StoredOffset | undefined {
+    return this.#engine.meta.get(offsetKey(readerKey, topicId, partition)) as StoredOffset | undefined
+  }
+
+  /** Stores where cursors are that are about to go, for whoever comes after them: in memory too. */
+  async leaveBehind(cursors: Iterable<Cursor>): Promise<void> {
+    const changes: MetaChange[] = []
+    for (const cursor of cursors) {
+      this.#dirty.delete(cursor)
+      changes.push(this.#change(cursor, withoutStarts(cursor.state())))
+    }
+    if (changes.length > 0) await this.#engine.meta.put(changes)
   }
 
   /** Drops what is stored for a cursor whose reader or topic is gone. */
@@ -86,19 +114,28 @@ export class OffsetStore extends Due implements CommitPort {
       this.#dirty.delete(cursor)
       changes.push([keyOfCursor(cursor), null])
     }
-    if (this.durable && changes.length > 0) await this.#engine.meta.put(changes)
+    if (changes.length > 0) await this.#engine.meta.put(changes)
+  }
+
+  #change(cursor: Cursor, state: CursorState = cursor.state()): MetaChange {
+    cursor.dirty = false
+    const key = keyOfCursor(cursor)
+    const before = this.#engine.meta.get(key) as StoredOffset | undefined
+    const keepsNote = before?.note !== undefined && before.offset === state.offset
+    return [key, keepsNote ? { ...state, note: before.note } : state]
   }
 }
 
-function change(cursor: Cursor): MetaChange {
-  cursor.dirty = false
-  return [keyOfCursor(cursor), cursor.state()]
-}
-
 function keyOfCursor(cursor: Cursor): string {
-  return keyOf(cursor.reader.key, cursor.partition.topic.id, cursor.partition.index)
+  return offsetKey(cursor.reader.key, cursor.partition.topic.id, cursor.partition.index)
 }
 
-function keyOf(readerKey: string, topicId: string, partition: number): string {
-  return `${PREFIX}${encodeURIComponent(readerKey)}/${topicId}/${partition}`
+/** Where the offset of a reader is filed. */
+export function offsetKey(readerKey: string, topicId: string, partition: number): string {
+  return `${offsetsOf(readerKey)}${topicId}/${partition}`
+}
+
+/** What the keys of all offsets of a reader begin with. */
+export function offsetsOf(readerKey: string): string {
+  return `${OFFSET_PREFIX}${encodeURIComponent(readerKey)}/`
 }

@@ -11,10 +11,10 @@
 import type { CoreContext } from '../core/context.ts'
 import type { Cursor } from '../core/cursor.ts'
 import { DeadLetters } from '../core/dead-letter.ts'
-import { Due } from '../core/due-queue.ts'
+import { type Due, DueCallback } from '../core/due-queue.ts'
 import { Member } from '../core/member.ts'
 import { BROADCAST_PREFIX, Reader, type ReaderKind } from '../core/reader.ts'
-import { type CursorState, within } from '../core/restored.ts'
+import { type CursorState, within, withoutStarts } from '../core/restored.ts'
 import {
   assertSame,
   invalid,
@@ -32,10 +32,9 @@ import { rebalance } from './consumer-group.ts'
 import type { OffsetStore } from './offsets.ts'
 import { areKept, resolvePositions } from './positions.ts'
 import { findReader, freeId } from './reader-ref.ts'
+import { type AnySubscriber, type Handler, handlerOf } from './subscriber.ts'
 import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
 
-/** A subscriber in either form, its argument left open: a delivery or a batch. */
-export type AnySubscriber = ((work: never) => unknown) | { onMessage(work: never): unknown }
 export type AnyOptions = SubscribeOptions & Partial<Pick<BatchSubscribeOptions, 'batch'>>
 
 /** Where a reader starts in topics it does not know, one offset per partition. */
@@ -47,26 +46,13 @@ interface Wildcard {
   readonly member: Member
 }
 
-/** A durable reader without members is forgotten in the end. */
-class ForgetDue extends Due {
-  readonly #forget: () => void
-
-  constructor(forget: () => void) {
-    super()
-    this.#forget = forget
-  }
-
-  override fire(): void {
-    this.#forget()
-  }
-}
-
 export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, SubscriptionHost {
   readonly #ctx: CoreContext
   readonly #topics: Topics
   readonly #offsets: OffsetStore
   readonly #offsetRetentionMs: number
   readonly #deadLetters: DeadLetters
+  readonly #claim: (group: string) => void
   /** Broadcast readers; one id may be used once per topic. */
   readonly #broadcast = new Map<string, Set<Reader>>()
   readonly #groups = new Map<string, Reader>()
@@ -74,17 +60,25 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   readonly #patterns = new TopicTrie<Wildcard>()
   readonly #wildcards = new Map<Member, Wildcard>()
   readonly #subscriptions = new Map<Member, Subscription>()
-  readonly #forgetting = new Map<Reader, ForgetDue>()
+  readonly #forgetting = new Map<Reader, Due>()
   #names = 0
   /** The broker closes: whoever is still on the way in comes too late. */
   #stopped = false
 
-  constructor(ctx: CoreContext, topics: Topics, offsets: OffsetStore, offsetRetentionMs: number) {
+  /** `claim`: throws where members of Kafka's protocol have a group's name. */
+  constructor(
+    ctx: CoreContext,
+    topics: Topics,
+    offsets: OffsetStore,
+    offsetRetentionMs: number,
+    claim: (group: string) => void,
+  ) {
     this.#ctx = ctx
     this.#topics = topics
     this.#offsets = offsets
     this.#offsetRetentionMs = offsetRetentionMs
     this.#deadLetters = new DeadLetters(ctx)
+    this.#claim = claim
   }
 
   *all(): IterableIterator<Reader> {
@@ -207,6 +201,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   #openGroup(name: string, member: MemberSettings, settings: ReaderSettings, options: AnyOptions): Reader {
+    this.#claim(name)
     const kind: ReaderKind = settings.assignment === 'shared' ? 'share' : 'consumer'
     const known = this.#groups.get(name)
     if (known === undefined) {
@@ -233,7 +228,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     const reader = this.#make(known.name, kind, true, settings)
     reader.generation = known.generation
     for (const topic of known.topics) {
-      const states = known.cursorsOf(topic.id).map((cursor) => placeOf(cursor))
+      const states = known.cursorsOf(topic.id).map((cursor) => withoutStarts(cursor.state()))
       reader.attach(topic, (i) => startAt(states[i] as CursorState))
       // Publishers that wait must not find a moment in between.
       reader.holdInstead(known, topic.id)
@@ -352,8 +347,9 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     rebalance(reader)
   }
 
+  /** A durable reader without members is forgotten in the end. */
   #expireLater(reader: Reader): void {
-    const due = new ForgetDue(() => {
+    const due = new DueCallback(() => {
       this.#forget(reader).catch((error: unknown) => reader.raise(error, `forgetting "${reader.name}"`))
     })
     this.#keep(reader)
@@ -416,6 +412,20 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     await this.#forget(reader)
   }
 
+  /** A group without members gives up its name, and leaves its place behind. False where it has members. */
+  release(name: string): boolean {
+    const reader = this.#groups.get(name)
+    if (reader === undefined) return true
+    if (reader.members.length > 0) return false
+    this.#offsets
+      .leaveBehind(reader.cursors())
+      .catch((error: unknown) => reader.raise(error, `storing the place of "${name}"`))
+    const error = new OdradekError('INCONSISTENT_GROUP', `"${name}" is a group of Kafka's protocol now`)
+    for (const topic of reader.topics) reader.detach(topic.id, error)
+    this.#remove(reader)
+    return true
+  }
+
   // ── replay ────────────────────────────────────────────────────────────────────────────────────
 
   /** All partitions or none; what is in flight is fenced. */
@@ -468,31 +478,12 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 }
 
-interface Handler {
-  readonly call: (work: never) => unknown
-  readonly isObject: boolean
-}
-
-function handlerOf(subscriber: AnySubscriber): Handler {
-  if (typeof subscriber === 'function') return { call: subscriber, isObject: false }
-  if (typeof subscriber === 'object' && subscriber !== null && typeof subscriber.onMessage === 'function') {
-    return { call: (work) => subscriber.onMessage(work), isObject: true }
-  }
-  throw invalid('a subscriber is a function, or an object with a method onMessage')
-}
-
 function sameSettings(a: ReaderSettings, b: ReaderSettings): boolean {
   return (
     a.strategy === b.strategy &&
     JSON.stringify({ ...a, from: null, strategy: null }) ===
       JSON.stringify({ ...b, from: null, strategy: null })
   )
-}
-
-/** Where a cursor is, without the attempts of a process that is still the same. */
-function placeOf(cursor: Cursor): CursorState {
-  const { offset, settled } = cursor.state()
-  return { offset, settled, handed: offset, starts: [] }
 }
 
 function startAt(stored: CursorState): { at: number; stored: CursorState } {

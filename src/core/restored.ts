@@ -86,6 +86,11 @@ export function within(state: CursorState, end: number): CursorState {
   }
 }
 
+/** Where a cursor is, without the attempts of a process that is still the same. */
+export function withoutStarts({ offset, settled }: CursorState): CursorState {
+  return { offset, settled, handed: offset, starts: [] }
+}
+
 function runAt<R extends Run | Starts>(runs: readonly R[], offset: number): R | undefined {
   let low = 0
   let high = runs.length

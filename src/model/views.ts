@@ -42,7 +42,8 @@ export interface MemberDescription {
 export interface ReaderDescription {
   /** Id of a broadcast reader (a made-up one when anonymous), or the group's name. */
   readonly name: string
-  readonly kind: 'broadcast' | 'share' | 'consumer'
+  /** `classic`: a group of Kafka's protocol, whose members are not of this process. */
+  readonly kind: 'broadcast' | 'share' | 'consumer' | 'classic'
   readonly durable: boolean
   readonly assignment: Assignment | null
   readonly overflow: Overflow

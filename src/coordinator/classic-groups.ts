@@ -1,0 +1,259 @@
+/**
+ * The classic groups of a broker, by name. A name is one group's, of one kind: it belongs to members of Kafka's
+ * protocol, or to a reader of this process (`Readers`), whichever came to it while it had no members. Both file offsets
+ * under the same keys, so a name that changes hands keeps its place.
+ *
+ * A group is there from its first join or commit, and after a restart while anything is stored of it:
+ *
+ *   group/<name>  →  generation, protocol type, since when it is empty
+ *
+ * Members are not stored: after a restart they hear UNKNOWN_MEMBER_ID, and join anew. The generation is, so that it
+ * goes on from there. It is not waited for: a member id is never given twice, so who was in a generation that a crash
+ * took back is refused by his id.
+ */
+import type { CoreContext } from '../core/context.ts'
+import { BROADCAST_PREFIX } from '../core/reader.ts'
+import type { Topic } from '../core/topic.ts'
+import type { Topics } from '../core/topics.ts'
+import type { Meta } from '../log/contract.ts'
+import { OdradekError } from '../model/errors.ts'
+import type { ReaderDescription } from '../model/views.ts'
+import type { BrokerParts } from './broker-parts.ts'
+import { ClassicGroup, type GroupHost, type GroupLimits } from './classic-group.ts'
+import {
+  type GenerationRef,
+  type GroupError,
+  type JoinRequest,
+  type JoinResult,
+  type MemberRef,
+  refusedJoin,
+  refusedSync,
+  type SyncRequest,
+  type SyncResult,
+} from './classic-member.ts'
+import { describeClassic } from './classic-view.ts'
+import { type ExpiringGroups, GroupExpiry } from './group-expiry.ts'
+import type { GroupOffsets } from './group-offsets.ts'
+import type { Readers } from './readers.ts'
+
+const PREFIX = 'group/'
+
+interface StoredGroup {
+  readonly generation: number
+  readonly protocolType: string | null
+  /** Null: it had members. */
+  readonly emptySince: number | null
+}
+
+/**
+ * Kafka's, but for the initial delay: a first member need not wait three seconds for others that may come. Where many
+ * start at once, a delay saves them rebalances.
+ */
+export const DEFAULT_GROUP_LIMITS: GroupLimits = {
+  minSessionTimeoutMs: 6_000,
+  maxSessionTimeoutMs: 1_800_000,
+  initialRebalanceDelayMs: 0,
+  maxSize: 10_000,
+}
+
+type Parts = Pick<BrokerParts, 'engine' | 'topics' | 'readers' | 'groupOffsets'>
+
+export class ClassicGroups implements GroupHost, ExpiringGroups {
+  readonly ctx: CoreContext
+  limits: GroupLimits = DEFAULT_GROUP_LIMITS
+  readonly #meta: Meta
+  readonly #topics: Topics
+  readonly #readers: Readers
+  readonly #offsets: GroupOffsets
+  readonly #expiry: GroupExpiry
+  readonly #byName = new Map<string, ClassicGroup>()
+  #ended = false
+
+  constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
+    this.ctx = ctx
+    this.#meta = parts.engine.meta
+    this.#topics = parts.topics
+    this.#readers = parts.readers
+    this.#offsets = parts.groupOffsets
+    this.#expiry = new GroupExpiry(ctx, parts.topics, parts.groupOffsets, this, retentionMs)
+  }
+
+  /** For whoever serves them. */
+  configure(limits: Partial<GroupLimits>): void {
+    this.limits = { ...this.limits, ...limits }
+  }
+
+  /** Groups of which something is stored. A reader of this process that comes back takes its name with it. */
+  restore(): void {
+    this.#offsets.restore()
+    for (const [key, value] of this.#meta.scan(PREFIX)) {
+      const name = decodeURIComponent(key.slice(PREFIX.length))
+      const { generation, protocolType, emptySince } = value as StoredGroup
+      const group = this.#open(name, generation, protocolType)
+      group.emptySince = emptySince ?? group.emptySince
+    }
+    for (const name of this.#offsets.stored().keys()) {
+      if (!this.#byName.has(name) && this.#readers.group(name) === undefined) this.#open(name)
+    }
+  }
+
+  get(name: string): ClassicGroup | undefined {
+    return this.#byName.get(name)
+  }
+
+  all(): Iterable<ClassicGroup> {
+    return this.#byName.values()
+  }
+
+  #open(name: string, generation?: number, protocolType?: string | null): ClassicGroup {
+    const group = new ClassicGroup(name, this, generation, protocolType)
+    this.#byName.set(name, group)
+    this.#expiry.arm()
+    return group
+  }
+
+  // ── members ───────────────────────────────────────────────────────────────────────────────────
+
+  /** Null where nobody waits for the answer any more. */
+  join(name: string, request: JoinRequest): Promise<JoinResult | null> | JoinResult | null {
+    const { memberId, sessionTimeoutMs, signal } = request
+    if (!isName(name)) return refusedJoin('INVALID_GROUP_ID', memberId)
+    const { minSessionTimeoutMs, maxSessionTimeoutMs } = this.limits
+    if (sessionTimeoutMs < minSessionTimeoutMs || sessionTimeoutMs > maxSessionTimeoutMs) {
+      return refusedJoin('INVALID_SESSION_TIMEOUT', memberId)
+    }
+    if (this.#ended) return refusedJoin('COORDINATOR_NOT_AVAILABLE', memberId)
+    if (signal.aborted) return null
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known.join(request)
+    if (memberId !== '') return refusedJoin('UNKNOWN_MEMBER_ID', memberId)
+    if (!this.#readers.release(name)) return refusedJoin('INCONSISTENT_GROUP_PROTOCOL')
+    return this.#open(name).join(request)
+  }
+
+  /** Null where nobody waits for the answer any more. */
+  sync(name: string, request: SyncRequest): Promise<SyncResult | null> | SyncResult | null {
+    if (!isName(name)) return refusedSync('INVALID_GROUP_ID')
+    if (request.signal.aborted) return null
+    return this.#byName.get(name)?.sync(request) ?? refusedSync(this.#unknown)
+  }
+
+  heartbeat(name: string, who: GenerationRef): GroupError {
+    if (!isName(name)) return 'INVALID_GROUP_ID'
+    return this.#byName.get(name)?.heartbeat(who) ?? this.#unknown
+  }
+
+  /** One answer each, in their order. */
+  leave(name: string, members: readonly MemberRef[]): GroupError[] {
+    const group = this.#byName.get(name)
+    if (isName(name) && group !== undefined) return group.leave(members)
+    return members.map(() => (isName(name) ? this.#unknown : 'INVALID_GROUP_ID'))
+  }
+
+  get #unknown(): GroupError {
+    return this.#ended ? 'COORDINATOR_NOT_AVAILABLE' : 'UNKNOWN_MEMBER_ID'
+  }
+
+  // ── offsets ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Whether `who` may commit offsets of a group. One that is not there comes to be, where a consumer or administrator
+   * commits who is no member.
+   */
+  checkCommit(name: string, who: GenerationRef, isTransactional: boolean = false): GroupError {
+    if (this.#ended) return 'COORDINATOR_NOT_AVAILABLE'
+    if (name.startsWith(BROADCAST_PREFIX)) return 'INVALID_GROUP_ID'
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known.checkCommit(who, isTransactional)
+    const reader = this.#readers.group(name)
+    if (reader !== undefined && reader.members.length > 0) return 'UNKNOWN_MEMBER_ID'
+    if (who.generation >= 0) return 'GROUP_ID_NOT_FOUND'
+    if (reader === undefined) this.#open(name)
+    return 'NONE'
+  }
+
+  // ── administration ────────────────────────────────────────────────────────────────────────────
+
+  /** Whether there is a group of that name, of whatever kind. */
+  has(name: string): boolean {
+    return this.#byName.has(name) || this.#readers.group(name) !== undefined
+  }
+
+  /** Forgets a group of either kind with all that is stored of it. @throws OdradekError UNKNOWN_CONSUMER, GROUP_NOT_EMPTY */
+  async delete(name: string): Promise<void> {
+    const group = this.#byName.get(name)
+    if (group === undefined) await this.#readers.deleteGroup(name)
+    else if (group.state === 'Empty') await this.remove(group)
+    else throw new OdradekError('GROUP_NOT_EMPTY', `group "${name}" has members; they have to leave first`)
+    await this.#offsets.forgetGroup(name)
+  }
+
+  /** Groups of both kinds. */
+  names(): string[] {
+    const readers = [...this.#readers.all()].filter(({ kind }) => kind !== 'broadcast')
+    return [...readers.map(({ name }) => name), ...this.#byName.keys()]
+  }
+
+  /** @throws OdradekError UNKNOWN_CONSUMER */
+  describe(name: string): ReaderDescription {
+    const group = this.#byName.get(name)
+    if (group !== undefined) return describeClassic(group, this.#topics, this.#offsets)
+    const reader = this.#readers.group(name)
+    if (reader === undefined) throw new OdradekError('UNKNOWN_CONSUMER', `there is no group "${name}"`)
+    return reader.describe()
+  }
+
+  /** With a topic go the offsets in it. */
+  deleted(topic: Topic): void {
+    this.#offsets
+      .forgetTopic(topic.id)
+      .catch((error: unknown) => this.ctx.events.error(error, `forgetting offsets in "${topic.name}"`))
+  }
+
+  /** A reader of this process takes a name. @throws OdradekError INCONSISTENT_GROUP */
+  readonly claim = (name: string): void => {
+    const group = this.#byName.get(name)
+    if (group === undefined) return
+    if (!group.isVacant) {
+      throw new OdradekError(
+        'INCONSISTENT_GROUP',
+        `"${name}" is a group of Kafka's protocol, with members; take another name, or have them leave first`,
+      )
+    }
+    this.remove(group).catch((error: unknown) => this.ctx.events.error(error, `forgetting group "${name}"`))
+  }
+
+  remove(group: ClassicGroup): Promise<void> {
+    group.end()
+    this.#byName.delete(group.name)
+    return this.#meta.put([[keyOf(group.name), null]])
+  }
+
+  changed(group: ClassicGroup): void {
+    const { generation, protocolType, emptySince } = group
+    const stored: StoredGroup = {
+      generation,
+      protocolType,
+      emptySince: group.state === 'Empty' ? emptySince : null,
+    }
+    this.#meta
+      .put([[keyOf(group.name), stored]])
+      .catch((error: unknown) => this.ctx.events.error(error, `storing group "${group.name}"`))
+  }
+
+  /** The broker closes: who waits is answered. */
+  end(): void {
+    this.#ended = true
+    this.ctx.due.cancel(this.#expiry)
+    for (const group of this.#byName.values()) group.end()
+  }
+}
+
+/** Readers that are no groups have names of their own. */
+function isName(name: string): boolean {
+  return name !== '' && !name.startsWith(BROADCAST_PREFIX)
+}
+
+function keyOf(name: string): string {
+  return `${PREFIX}${encodeURIComponent(name)}`
+}

@@ -1,0 +1,56 @@
+/**
+ * A classic group as this process describes readers. Who reads by Kafka's protocol counts by himself, and holds no log:
+ * what can be told is who is there, and how far the group has committed.
+ */
+import { MutableCounters } from '../core/counters.ts'
+import type { Topics } from '../core/topics.ts'
+import type { CursorDescription, MemberDescription, ReaderDescription } from '../model/views.ts'
+import type { ClassicGroup } from './classic-group.ts'
+import type { CommittedOffset, GroupOffsets } from './group-offsets.ts'
+
+export function describeClassic(
+  group: ClassicGroup,
+  topics: Topics,
+  offsets: GroupOffsets,
+): ReaderDescription {
+  return {
+    name: group.name,
+    kind: 'classic',
+    durable: true,
+    assignment: null,
+    overflow: 'drop-oldest',
+    order: 'partition',
+    guarantee: 'at-least-once',
+    generation: group.generation,
+    members: [...group.members].map(
+      ({ id }): MemberDescription => ({
+        id,
+        inFlight: 0,
+        zombies: 0,
+        paused: false,
+        counters: new MutableCounters(),
+      }),
+    ),
+    cursors: offsets.all(group.name).flatMap((offset) => cursorOf(offset, topics)),
+    counters: new MutableCounters(),
+  }
+}
+
+function cursorOf({ topicId, partition, offset }: CommittedOffset, topics: Topics): CursorDescription[] {
+  const topic = topics.list().find(({ id }) => id === topicId)
+  const log = topic?.partitions[partition]?.log
+  if (topic === undefined || log === undefined) return []
+  return [
+    {
+      topic: topic.name,
+      partition,
+      committed: offset,
+      next: offset,
+      lag: Math.max(log.marks.high - offset, 0),
+      inFlight: 0,
+      retrying: 0,
+      owner: null,
+      gating: false,
+    },
+  ]
+}
