@@ -134,6 +134,7 @@ export function struct<S extends Struct>(fields: S): Field<ValueOf<S>, InputOf<S
 
 type Values = { [name: string]: unknown }
 
+/** A field that a version has. */
 interface Member {
   readonly name: string
   readonly tag: number
@@ -141,26 +142,29 @@ interface Member {
   readonly codec: Codec<unknown>
 }
 
+/** Where a field stands in what is read: every field has its slot, so that a struct always has the same shape. */
+interface Slot {
+  readonly name: string
+  readonly fallback: unknown
+  /** None where the version does not have it, or has it among the tagged fields. */
+  readonly codec: Codec<unknown> | undefined
+}
+
 /** A struct, as the type of a field. */
 export class StructType implements Type<unknown> {
   readonly fields: Struct
+  readonly empty: unknown
 
   constructor(fields: Struct) {
     this.fields = fields
-  }
-
-  get empty(): unknown {
-    return this.#fallbacks()
-  }
-
-  #fallbacks(): Values {
-    const values: Values = {}
-    for (const [name, each] of Object.entries(this.fields)) values[name] = each.options.fallback
-    return values
+    this.empty = Object.fromEntries(
+      Object.entries(fields).map(([name, { options }]) => [name, options.fallback]),
+    )
   }
 
   codec(form: Form): Codec<unknown> {
-    const plain = new PlainStruct(this.#membersIn(form), form.flexible, this.#fallbacks())
+    const members = this.#membersIn(form)
+    const plain = new PlainStruct(members, this.#slotsOf(members), form.flexible)
     return form.nullable ? nullable(plain) : plain
   }
 
@@ -175,26 +179,35 @@ export class StructType implements Type<unknown> {
     }
     return members
   }
+
+  #slotsOf(members: readonly Member[]): Slot[] {
+    return Object.entries(this.fields).map(([name, { options }]) => {
+      const member = members.find((each) => each.name === name && each.tag < 0)
+      return { name, fallback: options.fallback, codec: member?.codec }
+    })
+  }
 }
 
 class PlainStruct implements Codec<unknown> {
   readonly minBytes: number
+  readonly #slots: readonly Slot[]
   readonly #members: readonly Member[]
   readonly #tagged: readonly Member[]
   readonly #flexible: boolean
-  readonly #fallbacks: Values
 
-  constructor(members: readonly Member[], flexible: boolean, fallbacks: Values) {
+  constructor(members: readonly Member[], slots: readonly Slot[], flexible: boolean) {
+    this.#slots = slots
     this.#members = members.filter(({ tag }) => tag < 0)
     this.#tagged = members.filter(({ tag }) => tag >= 0).sort((a, b) => a.tag - b.tag)
     this.#flexible = flexible
-    this.#fallbacks = fallbacks
     this.minBytes = this.#members.reduce((sum, { codec }) => sum + codec.minBytes, flexible ? 1 : 0)
   }
 
   read(from: WireReader): unknown {
-    const values = { ...this.#fallbacks }
-    for (const { name, codec } of this.#members) values[name] = codec.read(from)
+    const values: Values = {}
+    for (const { name, fallback, codec } of this.#slots) {
+      values[name] = codec === undefined ? fallback : codec.read(from)
+    }
     if (this.#flexible) this.#readTagged(from, values)
     return values
   }
@@ -225,11 +238,12 @@ class PlainStruct implements Codec<unknown> {
   }
 
   #writeTagged(to: WireWriter, values: Values): void {
-    const given = this.#tagged.filter(({ name, fallback }) => {
-      return values[name] !== undefined && !isSame(values[name], fallback)
-    })
-    to.uvarint(given.length)
-    for (const { name, tag, codec } of given) {
+    let count = 0
+    for (const { name, fallback } of this.#tagged) if (!isSame(values[name], fallback)) count++
+    to.uvarint(count)
+    if (count === 0) return
+    for (const { name, tag, fallback, codec } of this.#tagged) {
+      if (isSame(values[name], fallback)) continue
       const inner = new WireWriter()
       codec.write(inner, values[name])
       to.uvarint(tag)
@@ -239,8 +253,13 @@ class PlainStruct implements Codec<unknown> {
   }
 }
 
+/** Whether reading would answer the same if it were not written. */
 function isSame(value: unknown, fallback: unknown): boolean {
-  return value === fallback || (Array.isArray(value) && value.length === 0 && fallback !== null)
+  if (value === undefined || value === fallback) return true
+  if (typeof value !== 'object' || value === null || fallback === null) return false
+  // A fallback with a length is empty: arrays, bytes.
+  if ('length' in value) return value.length === 0
+  return Object.entries(fallback as Values).every(([name, each]) => isSame((value as Values)[name], each))
 }
 
 /** KIP-893: a struct that may be missing says so with a byte in front. */

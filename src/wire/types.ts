@@ -98,17 +98,21 @@ export const UUID: Type<string> = fixed(
   (to, value) => to.uuid(value),
 )
 
+/** Also where the length is a varint. */
+const MAX_STRING_BYTES = 32_767
+
 export const STRING: Type<string> = {
   empty: '',
   codec: (form) => ({
     minBytes: form.flexible ? 1 : 2,
     read(from) {
       const sizeBytes = lengthOf(from, form, 2)
+      if (sizeBytes > MAX_STRING_BYTES) throw from.malformed(`a string of ${sizeBytes} bytes`)
       return sizeBytes < 0 ? (null as never) : from.text(sizeBytes)
     },
     write(to, value) {
       const sizeBytes = isNull(value, form) ? -1 : utf8Length(value)
-      assert(form.flexible || sizeBytes < 2 ** 15, 'a string of older versions has at most 32,767 bytes')
+      assert(sizeBytes <= MAX_STRING_BYTES, 'a string has at most 32,767 bytes')
       if (form.flexible) to.uvarint(sizeBytes + 1)
       else to.int16(sizeBytes)
       if (sizeBytes > 0) to.text(value, sizeBytes)
@@ -116,12 +120,16 @@ export const STRING: Type<string> = {
   }),
 }
 
+const NO_BYTES = new Uint8Array(0)
+
 export const BYTES: Type<Uint8Array> = {
-  empty: new Uint8Array(0),
+  empty: NO_BYTES,
   codec: (form) => ({
     minBytes: form.flexible ? 1 : 4,
     read(from) {
       const sizeBytes = lengthOf(from, form, 4)
+      // One for all that are empty: a view takes many times the byte that says so.
+      if (sizeBytes === 0) return NO_BYTES
       return sizeBytes < 0 ? (null as never) : from.view(sizeBytes)
     },
     write(to, value) {

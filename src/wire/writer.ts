@@ -4,23 +4,34 @@
  *
  *   buffer   │ length, header, fields │ fields │          written here
  *   pieces   └────────────────────────┘ batches └──►      handed to the socket in this order
+ *
+ * Most frames are small, and making a buffer costs more than filling it: what one writer leaves of its buffer, the next
+ * one takes. Only one has it at a time, and what was written is never written again.
  */
 import { writeInt16, writeInt32, writeInt64 } from '../log/format/integers.ts'
 import { writeUtf8 } from '../log/format/text.ts'
 import { assert } from '../model/errors.ts'
 import { UUID_BYTES, writeUuid } from './uuid.ts'
 
-const FIRST_BUFFER_BYTES = 256
+const FIRST_BUFFER_BYTES = 8_192
 const MAX_BUFFER_BYTES = 65_536
+/** What is left of a buffer is given on where it is at least this. */
+const WORTH_KEEPING_BYTES = 512
 /** Below this a copy is cheaper than another piece. */
 const LARGE_BYTES = 2_048
 const LENGTH_BYTES = 4
 const TWO_POW_63 = 2 ** 63
 const MAX_INT64 = Uint8Array.of(0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 
+const NO_BUFFER = new Uint8Array(0)
+
+/** The buffer that the last writer gave on, and where it is free. */
+let spare: Uint8Array = NO_BUFFER
+let spareFrom = 0
+
 export class WireWriter {
   readonly #pieces: Uint8Array[] = []
-  #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
+  #buffer: Uint8Array = NO_BUFFER
   /** Bytes of the buffer from here to `#at` are in no piece yet. */
   #from = 0
   #at = 0
@@ -51,7 +62,7 @@ export class WireWriter {
 
   /** The largest, which reading rounds up to 2^63, is written as it was. */
   int64(value: number): void {
-    assert(Number.isInteger(value), `${value} is an integer`)
+    assert(Number.isInteger(value), 'a 64-bit integer is an integer')
     const at = this.#make(8)
     if (value < TWO_POW_63) writeInt64(this.#buffer, at, value)
     else this.#buffer.set(MAX_INT64, at)
@@ -112,8 +123,15 @@ export class WireWriter {
     return pieces
   }
 
+  /** Everything that was written. The writer is used up. */
   pieces(): Uint8Array[] {
     this.#cut()
+    if (this.#buffer.length - this.#at >= WORTH_KEEPING_BYTES) {
+      spare = this.#buffer
+      spareFrom = this.#at
+    }
+    this.#buffer = NO_BUFFER
+    this.#from = this.#at = 0
     return this.#pieces
   }
 
@@ -127,14 +145,23 @@ export class WireWriter {
 
   /** Where `sizeBytes` bytes may be written. */
   #make(sizeBytes: number): number {
-    if (this.#at + sizeBytes > this.#buffer.length) {
-      this.#cut()
-      const next = Math.min(this.#buffer.length * 2, MAX_BUFFER_BYTES)
-      this.#buffer = new Uint8Array(Math.max(next, sizeBytes))
-      this.#from = this.#at = 0
-    }
+    if (this.#at + sizeBytes > this.#buffer.length) this.#takeBuffer(sizeBytes)
     const at = this.#at
     this.#at += sizeBytes
     return at
+  }
+
+  #takeBuffer(sizeBytes: number): void {
+    this.#cut()
+    if (this.#buffer === NO_BUFFER && spareFrom + sizeBytes <= spare.length) {
+      this.#buffer = spare
+      this.#from = this.#at = spareFrom
+      spare = NO_BUFFER
+      spareFrom = 0
+      return
+    }
+    const next = Math.min(this.#buffer.length * 2, MAX_BUFFER_BYTES)
+    this.#buffer = new Uint8Array(Math.max(next, FIRST_BUFFER_BYTES, sizeBytes))
+    this.#from = this.#at = 0
   }
 }
