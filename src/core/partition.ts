@@ -46,6 +46,8 @@ export class Partition {
   readonly flushes: FlushWatch
   /** Who waits at the end of the log. */
   readonly idle: IdlePumps = new IdlePumps()
+  /** Called when marks have moved, once for many moves, and when this ends: for who waits and is no reader. */
+  readonly watchers: Set<() => void> = new Set()
   readonly #ctx: CoreContext
   readonly #clock: Clock
   readonly #cursors = new Set<Cursor>()
@@ -113,6 +115,7 @@ export class Partition {
       for (const cursor of this.#cursors) cursor.sweep()
     }
     if (this.line.length > 0) this.#relieveSoon()
+    for (const watcher of this.watchers) watcher()
   }
 
   add(cursor: Cursor): void {
@@ -170,6 +173,12 @@ export class Partition {
   #relieve(): void {
     this.#refreshGate()
     this.#relieved()
+  }
+
+  /** Gives up what lies below `before`, as far as no holder needs it. */
+  trim(before: number): Promise<void> {
+    this.#refreshGate()
+    return this.log.trim(before)
   }
 
   /** Age takes what no holder needs; a gate that was not looked at for long would keep it. */
@@ -413,5 +422,6 @@ export class Partition {
   close(error: OdradekError): void {
     this.line.fail(error)
     this.#unlisten()
+    for (const watcher of this.watchers) watcher()
   }
 }

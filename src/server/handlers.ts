@@ -1,6 +1,47 @@
 /** Every handler there is, by the key of its API. ApiVersions says what is in here, so the two cannot differ. */
 import type { Handler } from './handler.ts'
+import { produce } from './handlers/00-produce.ts'
+import { fetch } from './handlers/01-fetch.ts'
+import { listOffsets } from './handlers/02-list-offsets.ts'
+import { metadata } from './handlers/03-metadata.ts'
 import { apiVersionsOf } from './handlers/18-api-versions.ts'
+import { createTopics } from './handlers/19-create-topics.ts'
+import { deleteTopics } from './handlers/20-delete-topics.ts'
+import { deleteRecords } from './handlers/21-delete-records.ts'
 import { initProducerId } from './handlers/22-init-producer-id.ts'
+import { offsetForLeaderEpoch } from './handlers/23-offset-for-leader-epoch.ts'
+import { addPartitionsToTxn } from './handlers/24-add-partitions-to-txn.ts'
+import { addOffsetsToTxn } from './handlers/25-add-offsets-to-txn.ts'
+import { endTxn } from './handlers/26-end-txn.ts'
+import { txnOffsetCommit } from './handlers/28-txn-offset-commit.ts'
+import { describeConfigs } from './handlers/32-describe-configs.ts'
+import { alterConfigs } from './handlers/33-alter-configs.ts'
+import { createPartitions } from './handlers/37-create-partitions.ts'
+import { incrementalAlterConfigs } from './handlers/44-incremental-alter-configs.ts'
+import { describeProducers } from './handlers/61-describe-producers.ts'
+import { describeTransactions } from './handlers/65-describe-transactions.ts'
+import { listTransactions } from './handlers/66-list-transactions.ts'
 
-export const HANDLERS: readonly Handler[] = [apiVersionsOf(() => HANDLERS), initProducerId]
+export const HANDLERS: readonly Handler[] = [
+  produce,
+  fetch,
+  listOffsets,
+  metadata,
+  apiVersionsOf(() => HANDLERS),
+  createTopics,
+  deleteTopics,
+  deleteRecords,
+  initProducerId,
+  offsetForLeaderEpoch,
+  addPartitionsToTxn,
+  addOffsetsToTxn,
+  endTxn,
+  txnOffsetCommit,
+  describeConfigs,
+  alterConfigs,
+  createPartitions,
+  incrementalAlterConfigs,
+  describeProducers,
+  describeTransactions,
+  listTransactions,
+]

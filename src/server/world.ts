@@ -5,27 +5,56 @@
 import type { Broker } from '../broker.ts'
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
 import { ProducerIds } from '../coordinator/producer-ids.ts'
+import type { ProducerTransactions } from '../coordinator/producer-transactions.ts'
+import type { Partition } from '../core/partition.ts'
+import { noCompression } from '../log/format/compression.ts'
+import { crc32c } from '../log/format/crc32c.ts'
+import type { ProducerInfo } from '../model/batch.ts'
 import type { Cluster } from './cluster.ts'
+import { FetchSessions } from './fetch-sessions.ts'
+import type { Codecs } from './produced-batch.ts'
+import { TopicConfigs } from './topic-configs.ts'
+import { batchAdmission, transactionsOf } from './transactions.ts'
 
 export interface WorldOptions {
   /** Whether Metadata creates topics that it is asked for, where the client lets it. Default true. */
   readonly autoCreateTopics: boolean
   /** Partitions of a topic that says nothing of them. */
   readonly defaultPartitions: number
+  /** What sums and opens batches, where topics ask for it. Default: without any compression. */
+  readonly codecs?: Partial<Codecs>
 }
+
+/** Whether a batch of a transaction may go to a partition now: `NONE`, or the error code. Asked in the run that appends it. */
+export type VerifyTransaction = (
+  transactionalId: string,
+  producer: ProducerInfo,
+  partition: Partition,
+  version: number,
+) => number
 
 export class World {
   readonly broker: Broker
   readonly parts: BrokerParts
   readonly cluster: Cluster
   readonly options: WorldOptions
+  readonly configs: TopicConfigs
   readonly producerIds: ProducerIds
+  readonly transactions: ProducerTransactions
+  readonly fetchSessions: FetchSessions
+  readonly codecs: Codecs
+  readonly verifyTransaction: VerifyTransaction
 
   constructor(broker: Broker, cluster: Cluster, options: WorldOptions) {
     this.broker = broker
     this.parts = broker.parts
     this.cluster = cluster
     this.options = options
+    this.configs = new TopicConfigs(this.parts)
+    this.fetchSessions = new FetchSessions(this.parts.ctx.clock, this.parts.ctx.random)
+    this.codecs = { crc32c, compression: noCompression, ...options.codecs }
     this.producerIds = new ProducerIds(this.parts.engine.meta)
+    this.transactions = transactionsOf(this.parts, this.producerIds, this.codecs.crc32c)
+    this.verifyTransaction = batchAdmission(this.transactions)
   }
 }

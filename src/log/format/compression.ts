@@ -46,6 +46,11 @@ export function compressionName(type: number): string {
   return COMPRESSION_NAMES[type] ?? `codec ${type}`
 }
 
+/** The number of a codec that is asked for by its name, `uncompressed` as Kafka calls none. */
+export function compressionNumber(name: string): number {
+  return Math.max(COMPRESSION_NAMES.indexOf(name as (typeof COMPRESSION_NAMES)[number]), 0)
+}
+
 function refuse(type: number): never {
   throw new OdradekError('UNSUPPORTED', `${compressionName(type)} compression is not available here`)
 }

@@ -1,0 +1,36 @@
+/** What went wrong in a log, as clients of Kafka are told. */
+import { type ErrorCode, OdradekError } from '../model/errors.ts'
+import { KAFKA_ERRORS } from '../wire/errors.ts'
+
+/**
+ * Codes after which clients do what is right by themselves:
+ *
+ *   OUTCOME_UNKNOWN   a flush failed, and the batch may be on the disk or not. It was written, and is not as safe as was
+ *                     asked for: that is NOT_ENOUGH_REPLICAS_AFTER_APPEND. Clients try again, and those that are
+ *                     idempotent know from it that the first attempt may count
+ *   STORAGE_FULL …    nothing was written: KAFKA_STORAGE_ERROR, at which clients look for a leader and try again
+ *   CLOSED, ABORTED   the broker goes: NOT_LEADER_OR_FOLLOWER, the same without a complaint
+ *   FULL …            nobody reads fast enough. Nothing was written, and trying again later is all there is to do
+ */
+const CODES: { readonly [code in ErrorCode]?: number } = {
+  ABORTED: KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER,
+  CLOSED: KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER,
+  CORRUPT_LOG: KAFKA_ERRORS.KAFKA_STORAGE_ERROR,
+  FULL: KAFKA_ERRORS.REQUEST_TIMED_OUT,
+  OFFSET_OUT_OF_RANGE: KAFKA_ERRORS.OFFSET_OUT_OF_RANGE,
+  OUTCOME_UNKNOWN: KAFKA_ERRORS.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+  STORAGE_ERROR: KAFKA_ERRORS.KAFKA_STORAGE_ERROR,
+  STORAGE_FULL: KAFKA_ERRORS.KAFKA_STORAGE_ERROR,
+  TIMEOUT: KAFKA_ERRORS.REQUEST_TIMED_OUT,
+  TOO_LARGE: KAFKA_ERRORS.MESSAGE_TOO_LARGE,
+  TOO_MANY_WAITING: KAFKA_ERRORS.REQUEST_TIMED_OUT,
+  UNKNOWN_TOPIC: KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION,
+  UNSUPPORTED: KAFKA_ERRORS.UNSUPPORTED_COMPRESSION_TYPE,
+}
+
+/** @throws what is no error that a client could meet: a fault of ours */
+export function storageError(error: unknown): number {
+  const code = error instanceof OdradekError ? CODES[error.code] : undefined
+  if (code === undefined) throw error
+  return code
+}
