@@ -215,6 +215,8 @@ export interface ProducerView {
   readonly id: number
   readonly epoch: number
   readonly lastSequence: number
+  /** Milliseconds since the epoch, of its newest batch or marker. */
+  readonly timestamp: number
   /** First offset of its open transaction, or −1. */
   readonly openSince: number
 }

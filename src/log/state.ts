@@ -197,9 +197,9 @@ export class PartitionState {
   }
 
   *producers(): IterableIterator<ProducerView> {
-    for (const { id, epoch, batches } of this.#producers.values()) {
+    for (const { id, epoch, batches, timestamp } of this.#producers.values()) {
       const lastSequence = batches.at(-1)?.lastSequence ?? -1
-      yield { id, epoch, lastSequence, openSince: this.openSince(id) }
+      yield { id, epoch, lastSequence, timestamp, openSince: this.openSince(id) }
     }
   }
 

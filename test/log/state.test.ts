@@ -117,9 +117,9 @@ describe('a producer', () => {
     log.append(by(2, 5, 7, true))
     log.mark(3, false, 1)
     expect([...log.state.producers()]).toEqual([
-      { id: 1, epoch: 0, lastSequence: 2, openSince: -1 },
-      { id: 2, epoch: 7, lastSequence: 5, openSince: 3 },
-      { id: 3, epoch: 1, lastSequence: -1, openSince: -1 },
+      { id: 1, epoch: 0, lastSequence: 2, timestamp: NOW, openSince: -1 },
+      { id: 2, epoch: 7, lastSequence: 5, timestamp: NOW, openSince: 3 },
+      { id: 3, epoch: 1, lastSequence: -1, timestamp: NOW, openSince: -1 },
     ])
     expect([1, 2, 3, 4].map((id) => log.state.openSince(id))).toEqual([-1, 3, -1, -1])
   })

@@ -247,7 +247,7 @@ export const TRANSACTIONS: readonly LogCase[] = [
     },
   },
   {
-    title: 'producers are listed with their last sequence and where their transaction began',
+    title: 'producers are listed with their last sequence, their newest timestamp and where their transaction began',
     needs: ['transactions'],
     async run(engine) {
       const log = await openLog(engine)
@@ -257,8 +257,8 @@ export const TRANSACTIONS: readonly LogCase[] = [
       same(
         listed,
         [
-          { id: 5, epoch: 3, lastSequence: 1, openSince: -1 },
-          { id: 6, epoch: 0, lastSequence: 0, openSince: 2 },
+          { id: 5, epoch: 3, lastSequence: 1, timestamp: T0, openSince: -1 },
+          { id: 6, epoch: 0, lastSequence: 0, timestamp: T0, openSince: 2 },
         ],
         'producers',
       )
