@@ -8,6 +8,7 @@ import { Cluster, type Node } from '../../src/server/cluster.ts'
 import type { Call, Client } from '../../src/server/handler.ts'
 import { HANDLERS } from '../../src/server/handlers.ts'
 import { World as KafkaSide, type WorldOptions } from '../../src/server/world.ts'
+import type { ManualClock } from '../../src/testing/manual-clock.ts'
 import {
   type Api,
   type RequestInputOf,
@@ -27,6 +28,7 @@ export interface KafkaOptions extends Partial<WorldOptions> {
   readonly nodes?: number
   readonly broker?: BrokerOptions
   readonly engine?: Engine
+  readonly clock?: ManualClock
 }
 
 export interface Sender {
@@ -37,16 +39,23 @@ export interface Sender {
 }
 
 export class KafkaWorld extends World {
-  readonly kafka: KafkaSide
+  readonly #open: () => KafkaSide
+  #kafka: KafkaSide | undefined
 
-  constructor({ nodes = 1, broker, engine, ...options }: KafkaOptions = {}) {
-    super(broker, engine)
+  constructor({ nodes = 1, broker, engine, clock, ...options }: KafkaOptions = {}) {
+    super(broker, engine, clock)
     const all = Array.from({ length: nodes }, (_, i): Node => {
       const advertised = new Map([['PLAINTEXT', { host: 'localhost', port: 9092 + i }]])
       return { id: i, advertised }
     })
     const cluster = new Cluster('AAAAAAAAAAAAAAAAAAAAAQ', all)
-    this.kafka = new KafkaSide(this.broker, cluster, { ...OPTIONS, ...options })
+    this.#open = () => new KafkaSide(this.broker, cluster, { ...OPTIONS, ...options })
+  }
+
+  /** Made when it is first asked for: on a durable engine, the broker is to be restored before. */
+  get kafka(): KafkaSide {
+    this.#kafka ??= this.#open()
+    return this.#kafka
   }
 
   /** Sends a request in a version; rejects where there is no response. */

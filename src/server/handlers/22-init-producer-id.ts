@@ -1,26 +1,32 @@
 /**
  * InitProducerId: who a producer is, by an id and an epoch. Without a transactional id every call gives a new id: such a
- * producer raises its epoch itself.
+ * producer raises its epoch itself. With one, the older producer is fenced, and what it left open is aborted.
  *
- *   0–1
  *   2    flexible
- *   3    names the id and epoch that the producer has, to go on after an error (KIP-360)
- *   4    PRODUCER_FENCED is understood; before, INVALID_PRODUCER_EPOCH
- *   5    TRANSACTION_ABORTABLE is understood
+ *   3    says what the producer is, to go on after an error (KIP-360)
+ *   4    PRODUCER_FENCED is known; before, INVALID_PRODUCER_EPOCH
+ *   5    TRANSACTION_ABORTABLE is known
  */
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { initProducerId as api } from '../../wire/messages/22-init-producer-id.ts'
 import { type Handler, handler } from '../handler.ts'
+import { claimOf, isCoordinator, transactionErrorCode } from '../transactions.ts'
 import type { World } from '../world.ts'
 
 type Response = ResponseInputOf<typeof api>
 
-export const initProducerId: Handler = handler(api, (request, _call, world) => {
-  const { transactionalId, producerId, producerEpoch } = request
+const SINCE = { fenced: 4, abortable: 5 }
+
+export const initProducerId: Handler = handler(api, async (request, call, world) => {
+  const { transactionalId, transactionTimeoutMs, producerId, producerEpoch } = request
   if ((producerId === -1) !== (producerEpoch === -1)) return failed(KAFKA_ERRORS.INVALID_REQUEST)
-  if (transactionalId !== null) return failed(KAFKA_ERRORS.COORDINATOR_NOT_AVAILABLE)
-  return newId(world)
+  if (transactionalId === null) return newId(world)
+  if (!isCoordinator(world, call, transactionalId)) return failed(KAFKA_ERRORS.NOT_COORDINATOR)
+  const given = producerId === -1 ? null : claimOf(request)
+  const answer = await world.transactions.init(transactionalId, transactionTimeoutMs, given)
+  if (typeof answer === 'string') return failed(transactionErrorCode(answer, call.version, SINCE))
+  return { throttleTimeMs: 0, errorCode: 0, producerId: answer.producerId, producerEpoch: answer.epoch }
 })
 
 async function newId(world: World): Promise<Response> {
