@@ -40,10 +40,12 @@ const NOTHING: Besides = () => []
 /** How logs are cleaned from now on, and what is put with it. */
 export interface Reconfiguration {
   readonly cleaning: Cleaning
-  readonly besides: readonly MetaChange[]
+  readonly besides: readonly MetaChange[] | null
 }
 
-interface Remembered extends Reconfiguration {
+interface Remembered {
+  readonly cleaning: Cleaning
+  readonly besides: readonly MetaChange[]
   readonly partitions: number
   readonly deadLetter: boolean
 }
@@ -132,25 +134,26 @@ export class Topics implements TopicPort {
 
   /** Creates, or answers the existing one when its settings are the same. */
   create<T>(name: string, options: TopicOptions<T>): Promise<Topic> {
-    return this.#createOnce(name, this.#settings(name, options), name.startsWith(DLQ_PREFIX))
+    return this.#createOnce(name, this.settingsOf(name, options), name.startsWith(DLQ_PREFIX))
   }
 
   /** Creates. @throws OdradekError as `create`; TOPIC_EXISTS whatever the settings of that one */
   async createNew(name: string, options: TopicOptions, besides: Besides): Promise<Topic> {
     while (this.#creating.has(name)) await this.#creating.get(name)?.catch(() => undefined)
-    const settings = this.checkNew(name, options)
-    return this.#createOnce(name, settings, name.startsWith(DLQ_PREFIX), { besides })
+    this.assertFree(name)
+    return this.#createOnce(name, this.settingsOf(name, options), name.startsWith(DLQ_PREFIX), { besides })
   }
 
-  /** What `createNew` would refuse. */
-  checkNew(name: string, options: TopicOptions): TopicSettings {
-    const settings = this.#settings(name, options)
-    if (this.#byName.has(name)) throw new OdradekError('TOPIC_EXISTS', `topic "${name}" exists`)
+  /** @throws OdradekError INVALID_TOPIC, TOPIC_EXISTS */
+  assertFree(name: string): void {
+    if (this.#byName.has(checkTopicName(name))) {
+      throw new OdradekError('TOPIC_EXISTS', `topic "${name}" exists`)
+    }
     this.#assertApart(name)
-    return settings
   }
 
-  #settings<T>(name: string, options: TopicOptions<T>): TopicSettings {
+  /** Those of a topic of that name, made with these options. @throws OdradekError as `create`, all but TOPIC_EXISTS */
+  settingsOf<T>(name: string, options: TopicOptions<T>): TopicSettings {
     checkTopicName(name)
     const settings = topicSettings(options, this.#engine)
     if (name.startsWith(DLQ_PREFIX) && settings.cleanup === 'compact') throw compactedLetters(name)
@@ -159,7 +162,8 @@ export class Topics implements TopicPort {
 
   #assertApart(name: string): void {
     const collision = this.#byCollision.get(collisionKey(name))
-    if (collision === undefined) return
+    // Its own: it is being created, which whoever creates it again waits for.
+    if (collision === undefined || collision === name) return
     throw new OdradekError(
       'INVALID_TOPIC',
       `"${name}" collides with the topic "${collision}": names may not differ in . and _ only`,
@@ -311,17 +315,18 @@ export class Topics implements TopicPort {
 
   /**
    * For a face: how logs are cleaned, and what it stores beside that. `ask` is called in turn, so that it sees what the
-   * alteration before did; it answers null to change nothing.
+   * alteration before did. Without `besides` it is only checked.
    */
-  reconfigure(name: string, ask: (topic: Topic) => Reconfiguration | null): Promise<void> {
+  reconfigure(name: string, ask: (topic: Topic) => Reconfiguration): Promise<void> {
     return this.#inTurn(async () => {
       const topic = this.require(name)
-      const asked = ask(topic)
-      if (asked === null) return
-      if (topic.isDeadLetter && asked.cleaning.cleanup === 'compact') throw compactedLetters(name)
-      await this.#remember(topic, asked)
+      const { cleaning, besides } = ask(topic)
+      topicSettings(cleaning, this.#engine)
+      if (topic.isDeadLetter && cleaning.cleanup === 'compact') throw compactedLetters(name)
+      if (besides === null) return
+      await this.#remember(topic, { cleaning, besides })
       topic.assertOpen()
-      topic.clean(asked.cleaning)
+      topic.clean(cleaning)
       this.#ages.get(topic)?.arm()
       // Open logs are answered again, under what is asked for now.
       await Promise.all(topic.partitions.map(({ index }) => this.#openLog(topic, index)))
