@@ -184,7 +184,7 @@ class Recovery {
 
   async segments(shape: Shape, bytes: number): Promise<void> {
     const partitions = shape === 'small' ? PARTITIONS : 1
-    const options = { durability: 'os', segmentBytes: Math.ceil(bytes / 4 / partitions) } as const
+    const options = { durability: 'os', segmentBytes: bytes / 4 } as const
     const files = await openFiles(options, { partitions, retention: UNBOUNDED })
     await fill(files, shape, bytes)
     await files.broker.close()
