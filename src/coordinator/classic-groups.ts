@@ -179,6 +179,13 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     return this.#byName.has(name) || this.#readers.group(name) !== undefined
   }
 
+  /** The group, once no reader stands for it: one without members gives up the name. Undefined where it has members. */
+  withoutReader(name: string): ClassicGroup | undefined {
+    const known = this.#byName.get(name)
+    if (known !== undefined || !this.#readers.release(name)) return known
+    return this.#open(name)
+  }
+
   /** Forgets a group of either kind with all that is stored of it. @throws OdradekError UNKNOWN_CONSUMER, GROUP_NOT_EMPTY */
   async delete(name: string): Promise<void> {
     const group = this.#byName.get(name)

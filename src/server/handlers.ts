@@ -4,6 +4,15 @@ import { produce } from './handlers/00-produce.ts'
 import { fetch } from './handlers/01-fetch.ts'
 import { listOffsets } from './handlers/02-list-offsets.ts'
 import { metadata } from './handlers/03-metadata.ts'
+import { offsetCommit } from './handlers/08-offset-commit.ts'
+import { offsetFetch } from './handlers/09-offset-fetch.ts'
+import { findCoordinator } from './handlers/10-find-coordinator.ts'
+import { joinGroup } from './handlers/11-join-group.ts'
+import { heartbeat } from './handlers/12-heartbeat.ts'
+import { leaveGroup } from './handlers/13-leave-group.ts'
+import { syncGroup } from './handlers/14-sync-group.ts'
+import { describeGroups } from './handlers/15-describe-groups.ts'
+import { listGroups } from './handlers/16-list-groups.ts'
 import { apiVersionsOf } from './handlers/18-api-versions.ts'
 import { createTopics } from './handlers/19-create-topics.ts'
 import { deleteTopics } from './handlers/20-delete-topics.ts'
@@ -17,7 +26,9 @@ import { txnOffsetCommit } from './handlers/28-txn-offset-commit.ts'
 import { describeConfigs } from './handlers/32-describe-configs.ts'
 import { alterConfigs } from './handlers/33-alter-configs.ts'
 import { createPartitions } from './handlers/37-create-partitions.ts'
+import { deleteGroups } from './handlers/42-delete-groups.ts'
 import { incrementalAlterConfigs } from './handlers/44-incremental-alter-configs.ts'
+import { offsetDelete } from './handlers/47-offset-delete.ts'
 import { describeProducers } from './handlers/61-describe-producers.ts'
 import { describeTransactions } from './handlers/65-describe-transactions.ts'
 import { listTransactions } from './handlers/66-list-transactions.ts'
@@ -27,6 +38,15 @@ export const HANDLERS: readonly Handler[] = [
   fetch,
   listOffsets,
   metadata,
+  offsetCommit,
+  offsetFetch,
+  findCoordinator,
+  joinGroup,
+  heartbeat,
+  leaveGroup,
+  syncGroup,
+  describeGroups,
+  listGroups,
   apiVersionsOf(() => HANDLERS),
   createTopics,
   deleteTopics,
@@ -40,7 +60,9 @@ export const HANDLERS: readonly Handler[] = [
   describeConfigs,
   alterConfigs,
   createPartitions,
+  deleteGroups,
   incrementalAlterConfigs,
+  offsetDelete,
   describeProducers,
   describeTransactions,
   listTransactions,

@@ -4,6 +4,7 @@
  */
 import type { Broker } from '../broker.ts'
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
+import type { GroupLimits } from '../coordinator/classic-group.ts'
 import { ProducerIds } from '../coordinator/producer-ids.ts'
 import type { ProducerTransactions } from '../coordinator/producer-transactions.ts'
 import type { Partition } from '../core/partition.ts'
@@ -21,6 +22,8 @@ export interface WorldOptions {
   readonly autoCreateTopics: boolean
   /** Partitions of a topic that says nothing of them. */
   readonly defaultPartitions: number
+  /** Bounds of classic groups. Default: Kafka's, without the initial delay. */
+  readonly groups?: Partial<GroupLimits>
   /** What sums and opens batches, where topics ask for it. Default: without any compression. */
   readonly codecs?: Partial<Codecs>
 }
@@ -50,6 +53,7 @@ export class World {
     this.parts = broker.parts
     this.cluster = cluster
     this.options = options
+    this.parts.groups.configure(options.groups ?? {})
     this.configs = new TopicConfigs(this.parts)
     this.fetchSessions = new FetchSessions(this.parts.ctx.clock, this.parts.ctx.random)
     this.codecs = { crc32c, compression: noCompression, ...options.codecs }
