@@ -85,7 +85,10 @@ export class Places {
   readonly #byAddress = new Map<string, number>()
   #taken = 0
 
-  constructor({ maxConnections, maxConnectionsPerAddress }: ServerLimits) {
+  constructor({
+    maxConnections,
+    maxConnectionsPerAddress,
+  }: Pick<ServerLimits, 'maxConnections' | 'maxConnectionsPerAddress'>) {
     this.#max = maxConnections
     this.#maxPerAddress = maxConnectionsPerAddress
   }

@@ -1,0 +1,108 @@
+/** Frames out of chunks, wherever the chunks are cut. */
+import { describe, expect, it } from 'vitest'
+import { FrameReader } from '../../src/wire/frames.ts'
+
+const frame = (body: string): Buffer => {
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(body.length)
+  return Buffer.concat([length, Buffer.from(body)])
+}
+
+const all = (reader: FrameReader): string[] => {
+  const frames: string[] = []
+  for (let next = reader.next(); next !== undefined; next = reader.next()) {
+    frames.push(Buffer.from(next).toString())
+  }
+  return frames
+}
+
+const BODIES = ['one', '', 'a longer one', 'x']
+const STREAM = Buffer.concat(BODIES.map(frame))
+
+describe('a stream of frames', () => {
+  it('is the same wherever it is cut in three', () => {
+    for (let i = 0; i <= STREAM.length; i++) {
+      for (let j = i; j <= STREAM.length; j++) {
+        const reader = new FrameReader(() => true)
+        const frames: string[] = []
+        for (const chunk of [STREAM.subarray(0, i), STREAM.subarray(i, j), STREAM.subarray(j)]) {
+          reader.push(chunk)
+          frames.push(...all(reader))
+        }
+        expect(frames, `cut at ${i} and ${j}`).toEqual(BODIES)
+      }
+    }
+  })
+
+  it('is taken a frame at a time, and what is left stays in front of what follows', () => {
+    const reader = new FrameReader(() => true)
+    reader.push(STREAM.subarray(0, 20))
+    expect(Buffer.from(reader.next() ?? []).toString()).toBe('one')
+    reader.push(STREAM.subarray(20))
+    expect(all(reader)).toEqual(BODIES.slice(1))
+  })
+})
+
+describe('a frame', () => {
+  it('that is whole in its chunk is a view of it, and a copy of its exact size if it is not', () => {
+    const reader = new FrameReader(() => true)
+    reader.push(STREAM)
+    expect(reader.next()?.buffer).toBe(STREAM.buffer)
+    const cut = new FrameReader(() => true)
+    cut.push(STREAM.subarray(0, 5))
+    expect(cut.next()).toBeUndefined()
+    cut.push(STREAM.subarray(5))
+    expect(cut.next()?.buffer.byteLength).toBe(3)
+  })
+
+  it('is copied once, however small the chunks are', () => {
+    const big = frame('x'.repeat(1_000_000))
+    const reader = new FrameReader(() => true)
+    let copied = 0
+    const set = Uint8Array.prototype.set
+    for (let at = 0; at < big.length; at += 1_000) {
+      reader.push(big.subarray(at, at + 1_000))
+      Uint8Array.prototype.set = function (from: ArrayLike<number>, to?: number): void {
+        copied += from.length
+        set.call(this, from, to)
+      }
+      const next = reader.next()
+      Uint8Array.prototype.set = set
+      expect(next === undefined).toBe(at + 1_000 < big.length)
+    }
+    expect(copied).toBe(1_000_000)
+  })
+
+  it('is shown to its owner before anything is made for it, and its room is known until it is whole', () => {
+    const asked: number[] = []
+    const reader = new FrameReader((sizeBytes) => {
+      asked.push(sizeBytes)
+      return true
+    })
+    reader.push(frame('abcdef').subarray(0, 6))
+    expect(reader.next()).toBeUndefined()
+    expect([asked, reader.heldBytes]).toEqual([[6], 6])
+    reader.push(frame('abcdef').subarray(6))
+    expect(all(reader)).toEqual(['abcdef'])
+    expect([asked, reader.heldBytes]).toEqual([[6], 0])
+  })
+
+  it('that has to wait is asked for again, and nothing overtakes it', () => {
+    let room = false
+    const reader = new FrameReader(() => room)
+    reader.push(STREAM)
+    expect([reader.next(), reader.held]).toEqual([undefined, true])
+    expect([reader.next(), reader.held]).toEqual([undefined, true])
+    room = true
+    expect(all(reader)).toEqual(BODIES)
+    expect(reader.held).toBe(false)
+  })
+
+  it('that its owner refuses is an error, negative lengths too', () => {
+    const reader = new FrameReader((sizeBytes) => {
+      throw new Error(`not ${sizeBytes}`)
+    })
+    reader.push(Uint8Array.of(255, 255, 255, 254))
+    expect(() => reader.next()).toThrow('not -2')
+  })
+})
