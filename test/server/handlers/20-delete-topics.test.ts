@@ -93,13 +93,13 @@ describe('DeleteTopics', () => {
         configs: [{ name: 'max.message.bytes', value: '7' }],
       },
     ]
-    const [first] = (await world.send(createTopics, 7, { topics })).topics
+    const [first] = (await world.send(createTopics, 7, { topics, validateOnly: false })).topics
     await world.broker.publish('a', 'x')
     expect(world.kafka.configs.of(first?.topicId ?? '').maxMessageBytes).toBe(7)
     await remove(world, ['a'])
     expect(world.kafka.configs.of(first?.topicId ?? '').maxMessageBytes).toBe(1_048_588)
     const again = topics.map((topic) => ({ ...topic, configs: [] }))
-    const [second] = (await world.send(createTopics, 7, { topics: again })).topics
+    const [second] = (await world.send(createTopics, 7, { topics: again, validateOnly: false })).topics
     expect(second?.topicId).not.toBe(first?.topicId)
     expect(world.broker.describe('a').partitions[0]).toMatchObject({ start: 0, end: 0 })
     expect(world.kafka.configs.of(second?.topicId ?? '').maxMessageBytes).toBe(1_048_588)
