@@ -7,7 +7,7 @@ import type { PublishEntry, PublishOptions } from '../model/options.ts'
 import { ID_HEADER, type Key, RecordHeaders } from '../model/record.ts'
 import type { StandardIssue, StandardResult, StandardSchemaV1 } from '../model/standard-schema.ts'
 import { encoded, type Form, letterForm, reencoded } from './encode.ts'
-import { assertKnown, invalid } from './settings.ts'
+import { assertKnown, invalid, unknownOption } from './settings.ts'
 import type { TopicSettings } from './topic-settings.ts'
 
 type Validate = StandardSchemaV1['~standard']['validate']
@@ -24,12 +24,24 @@ export function checkPublishOptions(options: PublishOptions): void {
   if (typeof options !== 'object') {
     throw invalid(`publish options are an object, such as { key: 'anna' }; got ${typeof options}`)
   }
-  for (const name in options) if (!isPublishOption(name)) assertKnown('publish', options, PUBLISH_OPTIONS)
+  for (const name in options) {
+    if (!isPublishOption(name)) throw unknownOption('publish', name, PUBLISH_OPTIONS)
+  }
 }
 
-/** Compared one by one: a search in the list costs a tenth of a publish with a key. */
+/**
+ * Compared one by one: a search in the list costs a tenth of a publish with a key. An entry of `publishAll` may stand for
+ * options, its value with it.
+ */
 function isPublishOption(name: string): boolean {
-  return name === 'key' || name === 'headers' || name === 'partition' || name === 'id' || name === 'signal'
+  return (
+    name === 'key' ||
+    name === 'headers' ||
+    name === 'partition' ||
+    name === 'id' ||
+    name === 'signal' ||
+    name === 'value'
+  )
 }
 
 /** A record that passed validation, as its log takes it. */

@@ -281,9 +281,12 @@ export function known<T extends object>(
 /** Inherited names count: what is read of an object need not be its own. */
 export function assertKnown(what: string, options: object, names: readonly string[]): void {
   for (const name in options) {
-    if (names.includes(name)) continue
-    throw invalid(`unknown ${what} option "${name}"; there are ${names.join(', ')}`)
+    if (!names.includes(name)) throw unknownOption(what, name, names)
   }
+}
+
+export function unknownOption(what: string, name: string, names: readonly string[]): OdradekError {
+  return invalid(`unknown ${what} option "${name}"; there are ${names.join(', ')}`)
 }
 
 export function oneOf<T extends string>(

@@ -80,8 +80,10 @@ describe('an option that there is not', () => {
     await topic.publish(1, undefined)
     await topic.publish(2, null as never)
     await topic.publish(3, {})
+    const entry = { value: 3, key: 'anna' }
+    await topic.publish(entry.value, entry)
     await topic.publishAll([{ value: 4, key: 'anna', headers: {}, partition: 1, id: 'four' }])
-    expect(topic.describe().partitions.reduce((sum, { end }) => sum + end, 0)).toBe(4)
+    expect(topic.describe().partitions.reduce((sum, { end }) => sum + end, 0)).toBe(5)
   })
 })
 
