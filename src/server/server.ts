@@ -21,10 +21,11 @@ import type { CloseOptions } from '../model/options.ts'
 import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
 import { type Address, Cluster, type Node } from './cluster.ts'
 import { Connection, type Shared } from './connection.ts'
+import type { Handler } from './handler.ts'
 import { HANDLERS } from './handlers.ts'
-import { BufferedBytes, Places, type ServerLimits } from './limits.ts'
+import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
-import { Router } from './router.ts'
+import { type Interceptor, Router } from './router.ts'
 import {
   type ListenerSettings,
   type ServeOptions,
@@ -62,11 +63,20 @@ export async function serve<Map extends object>(
   }
   served.add(key)
   try {
-    return await KafkaServer.open(key, settings, () => served.delete(key))
+    const onClosed = (): void => void served.delete(key)
+    return await KafkaServer.open(key, settings, { handlers: HANDLERS, interceptors: [], onClosed })
   } catch (error) {
     served.delete(key)
     throw error
   }
+}
+
+/** What a server answers with. */
+export interface ServerParts {
+  readonly handlers: readonly Handler[]
+  /** In front of the handlers, in this order: who may do what, and faults for tests. */
+  readonly interceptors: readonly Interceptor[]
+  readonly onClosed: () => void
 }
 
 interface OpenListener {
@@ -92,39 +102,44 @@ export class KafkaServer implements AsyncDisposable {
   #closing: Promise<void> | undefined
 
   /** @internal */
-  static async open(broker: Broker, settings: ServerSettings, onClosed: () => void): Promise<KafkaServer> {
+  static async open(broker: Broker, settings: ServerSettings, parts: ServerParts): Promise<KafkaServer> {
     const id = await clusterId(broker.parts.engine.meta)
     const open = await openAll(settings)
-    return new KafkaServer(broker, settings, id, open, onClosed)
+    const world = new World(broker, new Cluster(id, nodesOf(settings.nodes, open)), settings.world)
+    return new KafkaServer(world, settings, open, parts)
   }
 
   private constructor(
-    broker: Broker,
+    world: World,
     settings: ServerSettings,
-    id: string,
     open: readonly OpenListener[],
-    onClosed: () => void,
+    { handlers, interceptors, onClosed }: ServerParts,
   ) {
-    const cluster = new Cluster(id, nodesOf(settings.nodes, open))
-    const world = new World(broker, cluster, settings.world)
-    this.clusterId = id
+    const { cluster } = world
+    const { limits } = settings
+    this.clusterId = cluster.id
     this.#ctx = world.parts.ctx
     this.#onClosed = onClosed
     this.#listeners = open.map(({ listener }) => listener)
-    this.#places = new Places(settings.limits)
-    this.#shared = sharedOf(world, settings.limits)
+    this.#places = new Places(limits)
+    this.#shared = {
+      ctx: this.#ctx,
+      router: new Router(world, handlers, interceptors),
+      limits,
+      buffered: new BufferedBytes(limits.maxBufferedBytes),
+    }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }
     })
     const [first] = settings.listeners as readonly [ListenerSettings]
     this.bootstrap = cluster.nodes.map(({ advertised }) => written(advertised.get(first.name))).join()
-    for (const { settings: listener, node, listener: port } of open) {
+    for (const each of open) {
       const door: Door = {
-        listener: listener.name,
-        node: cluster.nodes[node] as Node,
+        listener: each.settings.name,
+        node: cluster.nodes[each.node] as Node,
         authenticates: false,
       }
-      port.start(
+      each.listener.start(
         (socket) => this.#accept(socket, door),
         (error) => this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
       )
@@ -182,15 +197,6 @@ export class KafkaServer implements AsyncDisposable {
     await ended
     await listening
     this.#onClosed()
-  }
-}
-
-function sharedOf(world: World, limits: ServerLimits): Shared {
-  return {
-    ctx: world.parts.ctx,
-    router: new Router(world, HANDLERS),
-    limits,
-    buffered: new BufferedBytes(limits.maxBufferedBytes),
   }
 }
 

@@ -1,6 +1,6 @@
 /** A connection over a real socket: how requests come in, in which order they are answered, and how it ends. */
 import { describe, expect, it } from 'vitest'
-import { type Answer, Disconnect } from '../../src/server/handler.ts'
+import { type Answer, type Call, Disconnect } from '../../src/server/handler.ts'
 import { LINGER_MS, MAX_IN_FLIGHT } from '../../src/server/limits.ts'
 import { echo, echoed, echoOf, Kit, Later } from './kit.ts'
 import type { WireClient } from './wire-client.ts'
@@ -92,8 +92,8 @@ describe('responses', () => {
 
   it('to one client do not wait for another one', async () => {
     const later = new Later()
-    const answer = (request: Parameters<typeof echoed>[0]): Answer<ReturnType<typeof echoed>> =>
-      request.name === 'slow' ? later.answer(request) : echoed(request)
+    const answer = (request: Parameters<typeof echoed>[0], call: Call): Answer<ReturnType<typeof echoed>> =>
+      request.name === 'slow' ? later.answer(request, call) : echoed(request)
     await using kit = await Kit.open({ answer })
     const [slow, quick] = [await kit.connect(), await kit.connect()]
     slow.send(echoOf('slow'))

@@ -156,8 +156,16 @@ export class Later {
   readonly #resolves = new Map<string, (answer: Response | null) => void>()
   readonly #rejects = new Map<string, (error: unknown) => void>()
 
-  readonly answer = ({ name }: Request): Promise<Response | null> =>
+  /** Of those who asked. */
+  readonly signals: AbortSignal[] = []
+
+  get size(): number {
+    return this.#resolves.size
+  }
+
+  readonly answer = ({ name }: Request, call: Call): Promise<Response | null> =>
     new Promise((resolve, reject) => {
+      this.signals.push(call.client.signal)
       this.#resolves.set(name, resolve)
       this.#rejects.set(name, reject)
     })
