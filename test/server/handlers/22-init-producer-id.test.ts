@@ -1,7 +1,14 @@
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { initProducerId } from '../../../src/wire/messages/22-init-producer-id.ts'
 import { KafkaWorld } from '../../support/kafka.ts'
+import { DataWorld } from '../../support/kafka-data.ts'
+import {
+  committedValues,
+  markersOf,
+  type Protocol,
+  TransactionalProducer,
+} from '../../support/kafka-transactions.ts'
 
 const IDEMPOTENT = { transactionalId: null, transactionTimeoutMs: 60_000 }
 
@@ -30,5 +37,130 @@ describe('InitProducerId without a transactional id', () => {
     const refused = { errorCode: KAFKA_ERRORS.INVALID_REQUEST, producerId: -1, producerEpoch: -1 }
     expect(await send(initProducerId, 3, { ...IDEMPOTENT, producerId: 4 })).toMatchObject(refused)
     expect(await send(initProducerId, 3, { ...IDEMPOTENT, producerEpoch: 4 })).toMatchObject(refused)
+  })
+})
+
+describe('InitProducerId with a transactional id', () => {
+  let world: DataWorld
+
+  beforeEach(async () => {
+    world = new DataWorld()
+    await world.broker.createTopic('orders')
+  })
+
+  const producerOf = (protocol: Protocol = 'v1', id = 't') =>
+    new TransactionalProducer(world, id, { protocol })
+
+  it('keeps the id and raises the epoch, in every version', async () => {
+    const producer = producerOf()
+    for (let version = 0; version <= 5; version++) {
+      expect(await producer.init({}, version)).toBe('NONE')
+      expect(producer.claim).toEqual({ producerId: 0, producerEpoch: version })
+    }
+    const other = producerOf('v1', 'other')
+    await other.init()
+    expect(other.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+  })
+
+  it('refuses an empty transactional id', async () => {
+    expect(await producerOf('v1', '').init()).toBe('INVALID_REQUEST')
+  })
+
+  it('takes timeouts of 1 ms to 15 minutes', async () => {
+    for (const [timeoutMs, expected] of [
+      [1, 'NONE'],
+      [900_000, 'NONE'],
+      [900_001, 'INVALID_TRANSACTION_TIMEOUT'],
+      [0, 'INVALID_TRANSACTION_TIMEOUT'],
+      [-1, 'INVALID_TRANSACTION_TIMEOUT'],
+    ] as const) {
+      expect(await new TransactionalProducer(world, 't', { timeoutMs }).init()).toBe(expected)
+    }
+  })
+
+  it.each(['v1', 'v2'] as const)(
+    'aborts what is in flight, and fences the older producer (%s)',
+    async (protocol) => {
+      const older = producerOf(protocol)
+      await older.init()
+      await older.send('orders', ['a'])
+      const newer = producerOf(protocol)
+      expect(await newer.init()).toBe('NONE')
+      expect(newer.claim).toEqual({ producerId: 0, producerEpoch: 1 })
+      expect(await markersOf(world, 'orders')).toEqual(['abort 0/1'])
+      expect(await older.produce('orders', ['b'])).toBe('INVALID_PRODUCER_EPOCH')
+      expect(await older.add('orders')).toBe('PRODUCER_FENCED')
+      expect(await older.addOffsets('g')).toBe('PRODUCER_FENCED')
+      expect(await older.commitOffset('g', 'orders', 0)).toBe('INVALID_PRODUCER_EPOCH')
+      expect(await older.commit()).toBe('PRODUCER_FENCED')
+      expect(await older.init({ producerId: 0, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
+      expect(await older.init({ producerId: 0, producerEpoch: 0 }, 3)).toBe('INVALID_PRODUCER_EPOCH')
+      expect(await newer.send('orders', ['c'])).toBe('NONE')
+      expect(await newer.commit()).toBe('NONE')
+      expect(await committedValues(world, 'orders')).toEqual(['c'])
+    },
+  )
+
+  it('leaves a transaction alone when somebody who was fenced asks to go on', async () => {
+    const [older, newer] = [producerOf(), producerOf()]
+    await older.init()
+    await newer.init()
+    await newer.send('orders', ['a'])
+    expect(await older.init({ producerId: 0, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
+    expect(await newer.commit()).toBe('NONE')
+    expect(await committedValues(world, 'orders')).toEqual(['a'])
+  })
+
+  it('goes on at the next epoch for a producer that says what it is, also when it asks twice', async () => {
+    const producer = producerOf()
+    await producer.init()
+    const given = { producerId: 0, producerEpoch: 0 }
+    expect(await producer.init(given)).toBe('NONE')
+    expect(producer.epoch).toBe(1)
+    expect(await producer.init(given)).toBe('NONE')
+    expect(producer.epoch).toBe(1)
+    expect(await producer.init({ producerId: 0, producerEpoch: 1 })).toBe('NONE')
+    expect(producer.epoch).toBe(2)
+    expect(await producer.init(given)).toBe('PRODUCER_FENCED')
+    expect(await producer.init({ producerId: 7, producerEpoch: 2 })).toBe('PRODUCER_FENCED')
+  })
+
+  it('aborts the transaction of a producer that says what it is, and lets it go on', async () => {
+    const producer = producerOf()
+    await producer.init()
+    await producer.send('orders', ['a'])
+    expect(await producer.init({ producerId: 0, producerEpoch: 0 })).toBe('NONE')
+    expect(producer.epoch).toBe(1)
+    expect(await producer.init({ producerId: 0, producerEpoch: 0 })).toBe('NONE')
+    expect(producer.epoch).toBe(1)
+    expect(await committedValues(world, 'orders')).toEqual([])
+  })
+
+  it('gives a new id to one that it does not know, whatever it says', async () => {
+    const producer = producerOf()
+    expect(await producer.init({ producerId: 99, producerEpoch: 9 })).toBe('NONE')
+    expect(producer.claim).toEqual({ producerId: 0, producerEpoch: 0 })
+  })
+
+  it('goes on with another id when the epochs are used up: one is left to fence with', async () => {
+    const producer = producerOf()
+    for (let epoch = 0; epoch <= 32_766; epoch++) {
+      expect(await world.kafka.transactions.init('t', 60_000, null)).toEqual({ producerId: 0, epoch })
+    }
+    Object.assign(producer, { producerId: 0, epoch: 32_766 })
+    await producer.send('orders', ['a'])
+    const given = { producerId: 0, producerEpoch: 32_766 }
+    expect(await producer.init(given)).toBe('NONE')
+    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(await markersOf(world, 'orders')).toEqual(['abort 0/32767'])
+    expect(await producer.init(given)).toBe('NONE')
+    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+  })
+
+  it('gives each of many that ask at once an epoch of its own', async () => {
+    const producers = Array.from({ length: 20 }, () => producerOf())
+    expect(await Promise.all(producers.map((each) => each.init()))).toEqual(Array(20).fill('NONE'))
+    expect(producers.map(({ producerId }) => producerId)).toEqual(Array(20).fill(0))
+    expect(new Set(producers.map(({ epoch }) => epoch)).size).toBe(20)
   })
 })
