@@ -14,15 +14,24 @@ const NATIVE_FROM_BYTES = 160
 
 type Native = (bytes: Uint8Array, previous: number) => number
 
+/** One for each, however often it is loaded: what calls it in a loop is compiled for that one, and thrown away for another. */
+const mixed = new WeakMap<Native, Crc32c>()
+
+function mixedWith(native: Native): Crc32c {
+  return (bytes, previous = 0, from = 0, to = bytes.length) => {
+    if (to - from < NATIVE_FROM_BYTES) return ours(bytes, previous, from, to)
+    return native(to - from === bytes.length ? bytes : bytes.subarray(from, to), previous)
+  }
+}
+
 /** The fastest CRC-32C that is to be had here. Never fails. */
 export async function loadCrc32c(load: LoadPackage = loadPackage): Promise<Crc32c> {
   try {
     const { crc32c: native } = (await load(PACKAGE)) as { readonly crc32c: Native }
     if (!agrees(native)) return ours
-    return (bytes, previous = 0, from = 0, to = bytes.length) => {
-      if (to - from < NATIVE_FROM_BYTES) return ours(bytes, previous, from, to)
-      return native(to - from === bytes.length ? bytes : bytes.subarray(from, to), previous)
-    }
+    const made = mixed.get(native) ?? mixedWith(native)
+    mixed.set(native, made)
+    return made
   } catch {
     // Not installed, or not for this platform: ours is as right, only slower.
     return ours

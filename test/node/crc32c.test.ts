@@ -11,6 +11,10 @@ describe('CRC-32C by the processor', () => {
     expect(crc32c).not.toBe(ours)
   })
 
+  it('is the same function however often it is loaded, so that compiled code stays', async () => {
+    expect(await loadCrc32c()).toBe(crc32c)
+  })
+
   it('is what the package says, and that is CRC-32C', async () => {
     const { crc32c: native } = await import('@node-rs/crc32')
     const check = new TextEncoder().encode('123456789')
