@@ -19,33 +19,23 @@
  */
 import type { CoreContext } from '../core/context.ts'
 import { type Due, DueCallback } from '../core/due-queue.ts'
+import { Invitations } from './classic-invitations.ts'
+import { ClassicMember } from './classic-member.ts'
+import { ClassicMembers } from './classic-members.ts'
 import {
-  ClassicMember,
+  type ClassicState,
   type GenerationRef,
   type GroupError,
+  type GroupLimits,
   type JoinRequest,
   type JoinResult,
   type MemberRef,
   NO_ASSIGNMENT,
-  Reply,
   refusedJoin,
   refusedSync,
   type SyncRequest,
   type SyncResult,
-} from './classic-member.ts'
-import { ClassicMembers } from './classic-members.ts'
-
-export type ClassicState = 'Empty' | 'PreparingRebalance' | 'CompletingRebalance' | 'Stable' | 'Dead'
-
-export interface GroupLimits {
-  /** Bounds of what a member may ask for. */
-  readonly minSessionTimeoutMs: number
-  readonly maxSessionTimeoutMs: number
-  /** How long an empty group waits for more members after the last one that came. */
-  readonly initialRebalanceDelayMs: number
-  /** Members, with those that have only taken an id. */
-  readonly maxSize: number
-}
+} from './classic-requests.ts'
 
 /** What a group asks of the registry that made it. */
 export interface GroupHost {
@@ -70,8 +60,7 @@ export class ClassicGroup {
   /** When the last member left, or it came to be: milliseconds since the epoch. */
   emptySince: number
   readonly #host: GroupHost
-  /** Ids that were given out and did not come back yet. */
-  readonly #invited = new Map<string, Due>()
+  readonly #invited: Invitations
   /** Have joined this generation, and not synced. */
   readonly #unsynced = new Set<ClassicMember>()
   readonly #phase = new DueCallback(() => this.#phaseOver())
@@ -86,6 +75,7 @@ export class ClassicGroup {
     this.generation = generation
     this.protocolType = protocolType
     this.emptySince = host.ctx.clock.now()
+    this.#invited = new Invitations(host.ctx, () => this.#expectLess())
   }
 
   /** Whether nobody is in it or about to be. */
@@ -106,7 +96,9 @@ export class ClassicGroup {
     if (this.members.size + this.#invited.size >= this.#host.limits.maxSize) {
       return refusedJoin('GROUP_MAX_SIZE_REACHED')
     }
-    return instanceId === null && request.requiresId ? this.#invite(id, request) : this.#admit(id, request)
+    if (instanceId !== null || !request.requiresId) return this.#admit(id, request)
+    this.#invited.give(id, request.sessionTimeoutMs)
+    return refusedJoin('MEMBER_ID_REQUIRED', id)
   }
 
   /** Whether all could agree on a protocol with it. */
@@ -115,21 +107,9 @@ export class ClassicGroup {
     return protocolType === this.protocolType && this.members.agreeOn(protocols)
   }
 
-  #invite(id: string, { sessionTimeoutMs }: JoinRequest): JoinResult {
-    const invitation = this.#host.ctx.due.after(sessionTimeoutMs, () => {
-      this.#invited.delete(id)
-      this.#expectLess()
-    })
-    this.#invited.set(id, invitation)
-    return refusedJoin('MEMBER_ID_REQUIRED', id)
-  }
-
   #joinAgain(request: JoinRequest): Promise<JoinResult | null> | JoinResult {
     const { memberId, instanceId, protocols } = request
-    if (this.#invited.has(memberId) && instanceId === null) {
-      this.#uninvite(memberId)
-      return this.#admit(memberId, request)
-    }
+    if (instanceId === null && this.#invited.take(memberId)) return this.#admit(memberId, request)
     const error = this.members.identify(request)
     if (error !== 'NONE') return refusedJoin(error, memberId)
     const member = this.members.get(memberId) as ClassicMember
@@ -168,21 +148,16 @@ export class ClassicGroup {
 
   /** It has joined; the answer is given when all have. */
   #await(member: ClassicMember, request: JoinRequest): Promise<JoinResult | null> {
-    const { due } = this.#host.ctx
     member.update(request)
-    member.joining?.give(refusedJoin('REBALANCE_IN_PROGRESS', member.id))
-    const reply = new Reply<JoinResult>(request.signal, () => this.#gone(member, reply))
-    member.joining = reply
-    due.cancel(member)
+    member.answerJoin(refusedJoin('REBALANCE_IN_PROGRESS', member.id))
+    const answered = member.waitToJoin(request.signal, () => {
+      // Of one that can come again it counts that it has joined; of others nobody will hear.
+      if (!member.canComeAgain) this.#lose(member)
+    })
+    this.#host.ctx.due.cancel(member)
     if (member.isNew) this.#schedule(member, NEW_MEMBER_JOIN_MS)
     this.#rebalance()
-    return reply.answered
-  }
-
-  /** Nobody waits for its join any more. One that can come again counts as joined; of the others nobody will hear. */
-  #gone(member: ClassicMember, reply: Reply<JoinResult>): void {
-    const comesAgain = member.knowsId || member.instanceId !== null || !member.isNew
-    if (member.joining === reply && !comesAgain) this.#lose(member)
+    return answered
   }
 
   // ── rebalancing ───────────────────────────────────────────────────────────────────────────────
@@ -194,10 +169,7 @@ export class ClassicGroup {
     }
     for (const member of this.members) {
       if (this.state === 'CompletingRebalance') member.assignment = NO_ASSIGNMENT
-      const { syncing } = member
-      member.syncing = null
-      syncing?.give(refusedSync('REBALANCE_IN_PROGRESS'))
-      if (syncing !== null) this.#hear(member)
+      if (member.answerSync(refusedSync('REBALANCE_IN_PROGRESS'))) this.#hear(member)
     }
     this.#unsynced.clear()
     this.#isInitial = this.state === 'Empty'
@@ -234,9 +206,9 @@ export class ClassicGroup {
     this.#isInitial = false
     ctx.due.cancel(this.#phase)
     for (const member of this.members) {
-      if (member.joining === null && member.instanceId === null) this.#drop(member)
+      if (!member.isJoining && member.instanceId === null) this.#drop(member)
     }
-    const joined = [...this.members].filter(({ joining }) => joining !== null)
+    const joined = [...this.members].filter(({ isJoining }) => isJoining)
     if (joined.length === 0 && this.members.size > 0) {
       // Only static members are left, and none of them is here: their sessions decide.
       this.#preparingSince = ctx.clock.monotonic()
@@ -260,12 +232,10 @@ export class ClassicGroup {
     this.protocolName = this.members.vote()
     this.state = 'CompletingRebalance'
     for (const member of joined) {
-      const { joining } = member
-      member.joining = null
       member.isNew = false
+      member.answerJoin(this.#current(member))
       this.#unsynced.add(member)
       this.#hear(member)
-      joining?.give(this.#current(member))
     }
     this.#schedule(this.#phase, this.members.patienceMs)
   }
@@ -312,22 +282,18 @@ export class ClassicGroup {
       this.#hear(member)
       return this.#assignmentOf(member)
     }
-    member.syncing?.give(refusedSync('REBALANCE_IN_PROGRESS'))
-    const reply = new Reply<SyncResult>(request.signal, () => undefined)
-    member.syncing = reply
+    member.answerSync(refusedSync('REBALANCE_IN_PROGRESS'))
+    const answered = member.waitToSync(request.signal)
     this.#host.ctx.due.cancel(member)
     if (member === this.members.leader) this.#assign(request.assignments)
-    return reply.answered
+    return answered
   }
 
   #assign(assignments: ReadonlyMap<string, Uint8Array>): void {
     this.state = 'Stable'
     for (const member of this.members) {
       member.assignment = assignments.get(member.id) ?? NO_ASSIGNMENT
-      const { syncing } = member
-      member.syncing = null
-      if (syncing !== null) this.#hear(member)
-      syncing?.give(this.#assignmentOf(member))
+      if (member.answerSync(this.#assignmentOf(member))) this.#hear(member)
     }
     this.#allMayBeThere()
   }
@@ -378,7 +344,7 @@ export class ClassicGroup {
   }
 
   #leave({ memberId, instanceId }: MemberRef): GroupError {
-    if (this.#uninvite(memberId)) return 'NONE'
+    if (this.#invited.take(memberId)) return 'NONE'
     const named = memberId === '' && instanceId !== null ? this.members.ofInstance(instanceId)?.id : memberId
     const error = this.members.identify({ memberId: named ?? '', instanceId })
     if (error === 'NONE') this.#drop(this.members.get(named ?? '') as ClassicMember)
@@ -399,7 +365,7 @@ export class ClassicGroup {
 
   /** Its session begins anew, unless it waits for us. */
   #hear(member: ClassicMember): void {
-    if (member.joining === null && member.syncing === null) this.#schedule(member, member.sessionTimeoutMs)
+    if (!member.isWaiting) this.#schedule(member, member.sessionTimeoutMs)
   }
 
   #schedule(due: Due, inMs: number): void {
@@ -434,22 +400,13 @@ export class ClassicGroup {
   /** Nothing more is expected of it, and whatever it waits for is answered. */
   #silence(member: ClassicMember, error: GroupError, memberId: string = ''): void {
     this.#host.ctx.due.cancel(member)
-    member.joining?.give(refusedJoin(error, memberId))
-    member.syncing?.give(refusedSync(error))
-    member.joining = null
-    member.syncing = null
-  }
-
-  #uninvite(memberId: string): boolean {
-    const invitation = this.#invited.get(memberId)
-    if (invitation === undefined) return false
-    this.#host.ctx.due.cancel(invitation)
-    return this.#invited.delete(memberId)
+    member.answerJoin(refusedJoin(error, memberId))
+    member.answerSync(refusedSync(error))
   }
 
   /** The group is gone: who waits is answered, and nothing falls due any more. */
   end(): void {
-    for (const id of this.#invited.keys()) this.#uninvite(id)
+    this.#invited.clear()
     for (const member of this.members) this.#silence(member, 'COORDINATOR_NOT_AVAILABLE')
     this.members.clear()
     this.#unsynced.clear()

@@ -19,10 +19,11 @@ import type { Meta } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { ReaderDescription } from '../model/views.ts'
 import type { BrokerParts } from './broker-parts.ts'
-import { ClassicGroup, type GroupHost, type GroupLimits } from './classic-group.ts'
+import { ClassicGroup, type GroupHost } from './classic-group.ts'
 import {
   type GenerationRef,
   type GroupError,
+  type GroupLimits,
   type JoinRequest,
   type JoinResult,
   type MemberRef,
@@ -30,7 +31,7 @@ import {
   refusedSync,
   type SyncRequest,
   type SyncResult,
-} from './classic-member.ts'
+} from './classic-requests.ts'
 import { describeClassic } from './classic-view.ts'
 import { type ExpiringGroups, GroupExpiry } from './group-expiry.ts'
 import type { GroupOffsets } from './group-offsets.ts'

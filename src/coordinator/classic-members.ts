@@ -5,7 +5,8 @@
  * Invariants: the leader is a member, and there is one while there are members. A static member is under its instance
  * and its id, or under neither.
  */
-import type { ClassicMember, GroupError, MemberRef, Protocol } from './classic-member.ts'
+import type { ClassicMember } from './classic-member.ts'
+import type { GroupError, MemberRef, Protocol } from './classic-requests.ts'
 
 export class ClassicMembers {
   readonly #byId = new Map<string, ClassicMember>()
@@ -97,7 +98,7 @@ export class ClassicMembers {
   }
 
   get haveAllJoined(): boolean {
-    return [...this].every(({ joining }) => joining !== null)
+    return [...this].every(({ isJoining }) => isJoining)
   }
 
   /** What the most patient one would wait for the others. */

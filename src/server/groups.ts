@@ -2,7 +2,7 @@
  * What handlers of groups share: who coordinates a group, the coordinator's answers as error codes, and which partitions
  * a commit means.
  */
-import type { GroupError } from '../coordinator/classic-member.ts'
+import type { GroupError } from '../coordinator/classic-requests.ts'
 import type { OffsetEntry } from '../coordinator/group-offsets.ts'
 import type { Topic } from '../core/topic.ts'
 import { OdradekError } from '../model/errors.ts'

@@ -4,7 +4,7 @@
  */
 import type { Broker } from '../broker.ts'
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
-import type { GroupLimits } from '../coordinator/classic-group.ts'
+import type { GroupLimits } from '../coordinator/classic-requests.ts'
 import { ProducerIds } from '../coordinator/producer-ids.ts'
 import type { ProducerTransactions } from '../coordinator/producer-transactions.ts'
 import type { Partition } from '../core/partition.ts'

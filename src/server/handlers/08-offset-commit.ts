@@ -12,7 +12,7 @@
  *
  * A group of this process that has members commits for itself: UNKNOWN_MEMBER_ID. Without members, its place moves.
  */
-import type { GroupError } from '../../coordinator/classic-member.ts'
+import type { GroupError } from '../../coordinator/classic-requests.ts'
 import type { OffsetEntry } from '../../coordinator/group-offsets.ts'
 import type { RequestOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'

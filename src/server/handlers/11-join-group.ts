@@ -11,7 +11,7 @@
  *   8    a reason, for people
  *   9    a static leader that is back is told to leave the assignment as it is (KIP-814)
  */
-import { type JoinResult, refusedJoin } from '../../coordinator/classic-member.ts'
+import { type JoinResult, refusedJoin } from '../../coordinator/classic-requests.ts'
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { joinGroup as api } from '../../wire/messages/11-join-group.ts'

@@ -8,7 +8,7 @@
  *
  * A consumer that the leader gave nothing gets an assignment of nothing, which it can read, not none.
  */
-import { refusedSync, type SyncResult } from '../../coordinator/classic-member.ts'
+import { refusedSync, type SyncResult } from '../../coordinator/classic-requests.ts'
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { syncGroup as api } from '../../wire/messages/14-sync-group.ts'
