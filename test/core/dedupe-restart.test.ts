@@ -40,6 +40,18 @@ describe('an id that was published before a restart', () => {
     expect((await answer('new')).duplicate).toBeUndefined()
   })
 
+  it('is remembered though others fill more than is read back at once', async () => {
+    const { machine, process, topic } = await machineWith(true)
+    await topic.publishAll(upTo(5_000).map((i) => ({ value: i, id: `id-${i}`, partition: 0 })))
+    const next = await reboot(machine, process)
+    const again = next.broker.topic('t')
+    for (const i of [0, 903, 904, 905, 4_095, 4_096, 4_999]) {
+      const position = { partition: 0, offset: i, duplicate: true }
+      expect(await again.publish('again', { id: `id-${i}` })).toEqual(position)
+    }
+    expect(again.describe().partitions[0]?.end).toBe(5_000)
+  })
+
   it('is remembered for what is left of its time', async () => {
     const { machine, process, topic } = await machineWith({ windowMs: 1_000 })
     await topic.publish('a', { id: 'old' })

@@ -36,6 +36,18 @@ describe('an index of dead letters', () => {
     expect(letters.size).toBe(1)
   })
 
+  it('keeps nothing of sources whose letters retention took, and finds those that fail again', () => {
+    const letters = new LetterIndex()
+    for (const i of upTo(1_000)) {
+      letters.add(`topic/0/reader-${i}`, 0, i, Math.max(0, i - 9))
+      expect(letters.size).toBeLessThanOrEqual(85)
+    }
+    expect(letters.find('topic/0/reader-999', 0, 990)).toBe(999)
+    expect(letters.find('topic/0/reader-0', 0, 990)).toBeUndefined()
+    letters.add('topic/0/reader-0', 0, 1_000, 991)
+    expect(letters.find('topic/0/reader-0', 0, 991)).toBe(1_000)
+  })
+
   it('finds none that retention took, and the newest where there were several', () => {
     const letters = new LetterIndex()
     letters.add('a', 5, 3, 0)
