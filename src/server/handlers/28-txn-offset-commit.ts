@@ -9,83 +9,71 @@
  * Each partition is answered for itself; what concerns the group or the transaction concerns all of them. A transaction
  * that is being completed is told as a coordinator that is loading, which every client tries again.
  */
-
 import type { OffsetEntry } from '../../coordinator/group-offsets.ts'
 import type { TransactionError } from '../../coordinator/producer-transaction.ts'
 import type { RequestOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { txnOffsetCommit as api } from '../../wire/messages/28-txn-offset-commit.ts'
+import { groupErrorCode, isGroupCoordinator, offsetEntry, storedErrorCode } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
-import { claimOf, transactionErrorCode } from '../transactions.ts'
+import { claimOf, type Since, transactionErrorCode } from '../transactions.ts'
 import type { World } from '../world.ts'
 
 type Request = RequestOf<typeof api>
-type Committed = Request['topics'][number]['partitions'][number]
 
-const SINCE = { fenced: Number.POSITIVE_INFINITY, abortable: 4 }
+/** Such a producer is told INVALID_PRODUCER_EPOCH in every version. */
+const SINCE: Since = { fenced: Number.POSITIVE_INFINITY, abortable: 4 }
 /** Before it, clients of Kafka 0.11 do not know COORDINATOR_LOAD_IN_PROGRESS. */
 const FIRST_WITH_LOADING = 2
 const FIRST_IMPLICIT = 5
-/** Kafka's default of offset.metadata.max.bytes. */
-const MAX_METADATA_BYTES = 4_096
 
 export const txnOffsetCommit: Handler = handler(api, async (request, call, world) => {
   const entries: OffsetEntry[] = []
-  const topics = request.topics.map(({ name, partitions }) => ({
-    name,
-    partitions: partitions.map((each) => {
-      const entry = entryOf(world, name, each)
-      if (typeof entry !== 'number') entries.push(entry)
-      return { partitionIndex: each.partitionIndex, errorCode: typeof entry === 'number' ? entry : 0 }
-    }),
-  }))
-  if (entries.length === 0) return { throttleTimeMs: 0, topics }
-  const errorCode = await committed(world, call, request, entries)
-  if (errorCode !== KAFKA_ERRORS.NONE) {
-    for (const each of topics.flatMap(({ partitions }) => partitions)) each.errorCode ||= errorCode
+  /** The errors of partitions, in their order. */
+  const codes = request.topics.map(({ name, partitions }) => {
+    const topic = world.parts.topics.get(name)
+    return partitions.map((partition) => {
+      const entry = offsetEntry(topic, partition)
+      if (typeof entry === 'number') return entry
+      entries.push(entry)
+      return KAFKA_ERRORS.NONE
+    })
+  })
+  const errorCode = await setAside(request, entries, call, world)
+  return {
+    throttleTimeMs: 0,
+    topics: request.topics.map(({ name, partitions }, t) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }, p) => ({
+        partitionIndex,
+        errorCode: codes[t]?.[p] || errorCode,
+      })),
+    })),
   }
-  return { throttleTimeMs: 0, topics }
 })
 
-/** What is to be set aside for a partition, or why nothing can be. */
-function entryOf(world: World, name: string, committed: Committed): OffsetEntry | number {
-  const { partitionIndex, committedOffset, committedLeaderEpoch, committedMetadata } = committed
-  const topic = world.parts.topics.get(name)
-  if (topic?.partitions[partitionIndex] === undefined) return KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION
-  const metadata = committedMetadata ?? ''
-  if (metadata.length > MAX_METADATA_BYTES) return KAFKA_ERRORS.OFFSET_METADATA_TOO_LARGE
-  return {
-    topicId: topic.id,
-    partition: partitionIndex,
-    offset: committedOffset,
-    metadata,
-    epoch: committedLeaderEpoch,
-  }
-}
-
 /** Admitted and set aside in one run: what is set aside belongs to a transaction that will end. */
-async function committed(
-  world: World,
-  call: Call,
+async function setAside(
   request: Request,
   entries: readonly OffsetEntry[],
+  call: Call,
+  world: World,
 ): Promise<number> {
-  const { groupId, transactionalId, producerId, memberId, groupInstanceId, generationId } = request
-  if (world.cluster.coordinatorOf('group', groupId) !== call.node) return KAFKA_ERRORS.NOT_COORDINATOR
-  const member = { memberId, instanceId: groupInstanceId, generation: generationId }
-  const refused = world.parts.groups.checkCommit(groupId, member, true)
+  const { groupId, transactionalId, producerId, memberId, groupInstanceId: instanceId } = request
+  const { groups, groupOffsets } = world.parts
+  if (!isGroupCoordinator(world, call, groupId)) return KAFKA_ERRORS.NOT_COORDINATOR
+  if (entries.length === 0) return KAFKA_ERRORS.NONE
+  const refused = groups.checkCommit(
+    groupId,
+    { memberId, instanceId, generation: request.generationId },
+    true,
+  )
   if (refused === 'GROUP_ID_NOT_FOUND') return KAFKA_ERRORS.ILLEGAL_GENERATION
-  if (refused !== 'NONE') return KAFKA_ERRORS[refused]
+  if (refused !== 'NONE') return groupErrorCode(refused)
   const implicit = call.version >= FIRST_IMPLICIT
   const error = world.transactions.admitGroup(transactionalId, claimOf(request), groupId, implicit)
   if (error !== null) return errorCodeOf(error, call.version)
-  try {
-    await world.parts.groupOffsets.pending(producerId, groupId, entries)
-    return KAFKA_ERRORS.NONE
-  } catch (failure) {
-    world.parts.ctx.events.error(failure, 'storing offsets of a transaction')
-    return KAFKA_ERRORS.COORDINATOR_NOT_AVAILABLE
-  }
+  return groupOffsets.pending(producerId, groupId, entries).then(() => KAFKA_ERRORS.NONE, storedErrorCode)
 }
 
 function errorCodeOf(error: TransactionError, version: number): number {
