@@ -10,7 +10,7 @@ export interface Feature {
   readonly needs: readonly number[]
 }
 
-export const FEATURES: readonly Feature[] = [
+const FEATURES: readonly Feature[] = [
   // 3.3-IV3 to 4.0-IV3.
   { name: 'metadata.version', minVersion: 7, maxVersion: 25, needs: [] },
   // 2: transactions whose partitions the broker adds by itself, and whose epoch grows with each of them (KIP-890).
@@ -18,3 +18,8 @@ export const FEATURES: readonly Feature[] = [
   // 1: consumer groups whose partitions the broker assigns (KIP-848).
   { name: 'group.version', minVersion: 0, maxVersion: 1, needs: [68, 69] },
 ]
+
+/** Those that are on where APIs of these keys are handled. */
+export function featuresOf(keys: readonly number[]): Feature[] {
+  return FEATURES.filter(({ needs }) => needs.every((key) => keys.includes(key)))
+}

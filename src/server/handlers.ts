@@ -25,13 +25,21 @@ import { endTxn } from './handlers/26-end-txn.ts'
 import { txnOffsetCommit } from './handlers/28-txn-offset-commit.ts'
 import { describeConfigs } from './handlers/32-describe-configs.ts'
 import { alterConfigs } from './handlers/33-alter-configs.ts'
+import { describeLogDirs } from './handlers/35-describe-log-dirs.ts'
 import { createPartitions } from './handlers/37-create-partitions.ts'
 import { deleteGroups } from './handlers/42-delete-groups.ts'
+import { electLeaders } from './handlers/43-elect-leaders.ts'
 import { incrementalAlterConfigs } from './handlers/44-incremental-alter-configs.ts'
+import { alterPartitionReassignments } from './handlers/45-alter-partition-reassignments.ts'
+import { listPartitionReassignments } from './handlers/46-list-partition-reassignments.ts'
 import { offsetDelete } from './handlers/47-offset-delete.ts'
+import { updateFeaturesOf } from './handlers/57-update-features.ts'
+import { describeCluster } from './handlers/60-describe-cluster.ts'
 import { describeProducers } from './handlers/61-describe-producers.ts'
 import { describeTransactions } from './handlers/65-describe-transactions.ts'
 import { listTransactions } from './handlers/66-list-transactions.ts'
+import { listConfigResources } from './handlers/74-list-config-resources.ts'
+import { describeTopicPartitions } from './handlers/75-describe-topic-partitions.ts'
 
 export const HANDLERS: readonly Handler[] = [
   produce,
@@ -59,11 +67,19 @@ export const HANDLERS: readonly Handler[] = [
   txnOffsetCommit,
   describeConfigs,
   alterConfigs,
+  describeLogDirs,
   createPartitions,
   deleteGroups,
+  electLeaders,
   incrementalAlterConfigs,
+  alterPartitionReassignments,
+  listPartitionReassignments,
   offsetDelete,
+  updateFeaturesOf(() => HANDLERS),
+  describeCluster,
   describeProducers,
   describeTransactions,
   listTransactions,
+  listConfigResources,
+  describeTopicPartitions,
 ]

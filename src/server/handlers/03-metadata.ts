@@ -27,6 +27,7 @@ import { NO_UUID } from '../../wire/uuid.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from '../operations.ts'
 import { storageError } from '../storage-errors.ts'
+import { brokersAt, isInternal, partitionView } from '../topic-view.ts'
 import type { World } from '../world.ts'
 
 type Request = RequestOf<typeof api>
@@ -35,18 +36,11 @@ type TopicResponse = Response['topics'][number]
 
 const FIRST_WITH_NULL = 1
 const FIRST_WITHOUT_NAMES = 12
-/** Topics of Kafka's own, where somebody makes one of that name. */
-const INTERNAL: ReadonlySet<string> = new Set([
-  '__consumer_offsets',
-  '__transaction_state',
-  '__share_group_state',
-])
 
 export const metadata: Handler = handler(api, async (request, call, world) => {
   const { cluster } = world
-  const brokers = cluster.nodes.flatMap(({ id, advertised }) => {
-    const address = advertised.get(call.listener)
-    return address === undefined ? [] : [{ nodeId: id, host: address.host, port: address.port, rack: null }]
+  const brokers = brokersAt(call.listener, world).map(({ id, ...address }) => {
+    return { nodeId: id, ...address, rack: null }
   })
   const topics = await topicsFor(request, call, world)
   const { includeTopicAuthorizedOperations, includeClusterAuthorizedOperations } = request
@@ -95,7 +89,7 @@ async function byName(name: string, creates: boolean, world: World): Promise<Top
   try {
     // Who may not create a topic of that name is told so, also where nothing is created.
     if (!creates) checkTopicName(name)
-    else return described(await topics.create(name, { partitions: world.options.defaultPartitions }), world)
+    else return described(await world.configs.create(name, world.options.defaultPartitions), world)
   } catch (error) {
     return unlessMade(name, error, world)
   }
@@ -114,23 +108,12 @@ function missing(name: string | null, errorCode: number): TopicResponse {
   return { errorCode, name, topicId: NO_UUID, isInternal: false, partitions: [] }
 }
 
-function described({ name, id, partitions }: Topic, { cluster }: World): TopicResponse {
+function described({ name, id, partitions }: Topic, world: World): TopicResponse {
   return {
     errorCode: KAFKA_ERRORS.NONE,
     name,
     topicId: id,
-    isInternal: INTERNAL.has(name),
-    partitions: partitions.map(({ index, log }) => {
-      const leader = cluster.leaderOf(id, index).id
-      return {
-        errorCode: KAFKA_ERRORS.NONE,
-        partitionIndex: index,
-        leaderId: leader,
-        leaderEpoch: log.marks.epoch,
-        replicaNodes: [leader],
-        isrNodes: [leader],
-        offlineReplicas: [],
-      }
-    }),
+    isInternal: isInternal(name),
+    partitions: partitions.map((partition) => partitionView(partition, world)),
   }
 }

@@ -8,7 +8,7 @@
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { apiVersions } from '../../wire/messages/18-api-versions.ts'
-import { FEATURES } from '../features.ts'
+import { featuresOf } from '../features.ts'
 import { type Handler, handler } from '../handler.ts'
 
 type Response = ResponseInputOf<typeof apiVersions>
@@ -37,8 +37,7 @@ export function apiVersionsOf(handlers: () => readonly Handler[]): Handler {
 }
 
 function capabilities(handlers: readonly Handler[], version: number): Response {
-  const keys = new Set(handlers.map(({ api }) => api.key))
-  const features = FEATURES.filter(({ needs }) => needs.every((key) => keys.has(key)))
+  const features = featuresOf(handlers.map(({ api }) => api.key))
   return {
     errorCode: KAFKA_ERRORS.NONE,
     apiKeys: handlers.map(({ api, advertised: [minVersion, maxVersion] }) => {
