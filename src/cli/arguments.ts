@@ -1,17 +1,28 @@
-/** The command line of a command: options by name, one data directory, and what to say where it is neither. */
+/** The command line of a command: options by name, words beside them, and what to say where it is neither. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from './command.ts'
 
-type Options = NonNullable<ParseArgsConfig['options']>
+export type OptionTypes = NonNullable<ParseArgsConfig['options']>
 
 export interface Arguments {
-  readonly directory: string
+  readonly words: readonly string[]
   readonly options: Readonly<Record<string, string | boolean | undefined>>
+  /** Every value of the options that may be repeated. */
+  readonly lists: Readonly<Record<string, readonly string[] | undefined>>
 }
 
+/** How many words there may be, and what the first and another one are called. */
+export interface Words {
+  readonly min: number
+  readonly max: number
+  /** `a topic` */
+  readonly what: string
+}
+
+export const NO_WORDS: Words = { min: 0, max: 0, what: 'nothing' }
+
 /** @throws UsageError, which names what is not understood and what would be */
-export function argumentsOf(args: readonly string[], options: Options): Arguments {
-  const known = Object.keys(options)
+export function argumentsOf(args: readonly string[], options: OptionTypes, expected: Words): Arguments {
   const { tokens } = parseArgs({
     args: [...args],
     options,
@@ -20,13 +31,14 @@ export function argumentsOf(args: readonly string[], options: Options): Argument
     tokens: true,
   })
   const values: Record<string, string | boolean> = {}
-  const directories: string[] = []
+  const lists: Record<string, string[]> = {}
+  const words: string[] = []
   for (const token of tokens) {
-    if (token.kind === 'positional') directories.push(token.value)
+    if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     const option = options[token.name]
-    if (option === undefined || !token.rawName.startsWith('--')) {
-      throw new UsageError(`unknown option ${token.rawName}${hint(token.rawName, known)}`)
+    if (option === undefined) {
+      throw new UsageError(`unknown option ${token.rawName}${hint(token.rawName, Object.keys(options))}`)
     }
     const takesValue = option.type === 'string'
     if (takesValue && (token.value === undefined || token.value === '')) {
@@ -34,11 +46,29 @@ export function argumentsOf(args: readonly string[], options: Options): Argument
     }
     if (!takesValue && token.value !== undefined) throw new UsageError(`--${token.name} takes no value`)
     values[token.name] = token.value ?? true
+    if (option.multiple === true) lists[token.name] = [...(lists[token.name] ?? []), String(token.value)]
   }
-  const [directory, another] = directories
-  if (directory === undefined) throw new UsageError('name a data directory')
-  if (another !== undefined) throw new UsageError(`one data directory at a time; "${another}" is another one`)
-  return { directory, options: values }
+  if (words.length < expected.min) throw new UsageError(`name ${expected.what}`)
+  if (words.length > expected.max) throw tooMany(words[expected.max] as string, expected)
+  return { words, options: values, lists }
+}
+
+function tooMany(word: string, { max, what }: Words): UsageError {
+  if (max === 0) return new UsageError(`"${word}" is too much: there are options only`)
+  const one = what.replace(/^an? /, '')
+  return new UsageError(`one ${one} at a time; "${word}" is another one`)
+}
+
+/** The value of an option that is a whole number, such as a port. */
+export function numberOf(
+  name: string,
+  value: string | boolean | undefined,
+  { min, max }: { readonly min: number; readonly max: number },
+): number | undefined {
+  if (value === undefined) return undefined
+  const number = /^\d{1,16}$/.test(String(value)) ? Number(value) : Number.NaN
+  if (number >= min && number <= max) return number
+  throw new UsageError(`--${name} is a whole number from ${min} to ${max}; not "${value}"`)
 }
 
 /** The value of an option that is an offset. */

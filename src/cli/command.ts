@@ -15,6 +15,11 @@ export interface Io {
   readonly stderr: Output
   /** Milliseconds, of a clock that is never put back. */
   readonly monotonic: () => number
+  /**
+   * From now on the first SIGINT or SIGTERM aborts this, for a command that has something to bring to an end; the next
+   * one ends the process. Without it the first one does.
+   */
+  readonly interrupted: () => AbortSignal
 }
 
 export interface Command {

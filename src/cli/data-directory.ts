@@ -5,7 +5,11 @@ import { NodeFileSystem } from '../log/file/fs-node.ts'
 import { type DirectoryOptions, isDataDirectory } from '../log/file/inspect.ts'
 import { type LockOwner, lockOwner } from '../log/file/lock-node.ts'
 import { loadCrc32c } from '../node/crc32c.ts'
+import type { Words } from './arguments.ts'
 import { UsageError } from './command.ts'
+
+/** What is beside the options of a command that looks at one. */
+export const DIRECTORY: Words = { min: 1, max: 1, what: 'a data directory' }
 
 export interface Found extends DirectoryOptions {
   readonly path: string

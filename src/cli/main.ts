@@ -11,5 +11,16 @@ const clock = new SystemClock()
 stdout.on('error', () => {})
 stderr.on('error', () => {})
 
-// There is nothing to be tidied up: an interrupt ends the process, also in the middle of a write that nobody takes.
-process.exitCode = await run(process.argv.slice(2), { stdout, stderr, monotonic: () => clock.monotonic() })
+/** Once is enough: a second one has nobody who listens, so it ends the process as it would without us. */
+function interrupted(): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort())
+  return controller.signal
+}
+
+process.exitCode = await run(process.argv.slice(2), {
+  stdout,
+  stderr,
+  monotonic: () => clock.monotonic(),
+  interrupted,
+})

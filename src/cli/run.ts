@@ -1,23 +1,24 @@
 /**
  * The command line `odradek`: finds the command, and turns what it throws into a word to the person and an exit code.
  *
- *   stdout   what was asked for            0 done   1 damage found   2 wrong usage, or not to be read
+ *   stdout   what was asked for            0 done   1 damage found   2 wrong usage, or not to be had
  *   stderr   everything else
  */
 import { readFile } from 'node:fs/promises'
 import { OdradekError } from '../model/errors.ts'
 import { BROKEN_PIPE, type Command, FAILED, type Io, OK, UsageError } from './command.ts'
 import { inspectCommand } from './commands/inspect.ts'
+import { serveCommand } from './commands/serve.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { BrokenPipe, Printer } from './printer.ts'
 import { table } from './table.ts'
 
-const COMMANDS: readonly Command[] = [inspectCommand, verifyCommand]
+const COMMANDS: readonly Command[] = [serveCommand, inspectCommand, verifyCommand]
 
-const HELP = `odradek: looks at the data directories of Odradek's file engine
+const HELP = `odradek: a mini-Kafka
 
 Usage
-  odradek <command> [options] <directory>
+  odradek <command> [options] [arguments]
   odradek <command> --help
 
 Commands
@@ -27,10 +28,10 @@ Options
   --help      this page, or that of a command
   --version   the version of the package
 
-Both commands only read: nothing in the directory is written, locked, made or cut, so they may be used on what a
-crash has left, on a copy, and beside a broker that has the directory open.
+inspect and verify only read: nothing in the directory is written, locked, made or cut, so they may be used on
+what a crash has left, on a copy, and beside a broker that has the directory open.
 
-Exit codes: 0 done, 1 damage found (verify), 2 wrong usage, or not a data directory, or not to be read.
+Exit codes: 0 done, 1 damage found (verify), 2 wrong usage, or what was asked for cannot be had.
 
 Formats and promises: docs/format.md and docs/durability.md of the package's repository.`
 
@@ -47,9 +48,9 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
     }
     if (first === '--help' || first === '-h' || first === 'help') return await print(io, HELP)
     if (first === '--version') return await print(io, await version())
-    const names = COMMANDS.map(({ name }) => name).join(' or ')
+    const names = COMMANDS.map(({ name }) => name).join(', ')
     throw new UsageError(
-      first === undefined ? `name a command: ${names}` : `unknown command "${first}"; ${names}?`,
+      first === undefined ? `name a command: ${names}` : `unknown command "${first}"; there are ${names}`,
     )
   } catch (error) {
     if (error instanceof BrokenPipe) return BROKEN_PIPE

@@ -151,7 +151,13 @@ export async function odradek(...args: readonly string[]): Promise<Ran> {
 
 export async function odradekWith(io: Partial<Io>, ...args: readonly string[]): Promise<Ran> {
   const [stdout, stderr] = [new Captured(), new Captured()]
-  const code = await run(args, { stdout, stderr, monotonic: () => 0, ...io })
+  const code = await run(args, {
+    stdout,
+    stderr,
+    monotonic: () => 0,
+    interrupted: () => new AbortController().signal,
+    ...io,
+  })
   return { code, stdout: stdout.text, stderr: stderr.text }
 }
 

@@ -34,8 +34,8 @@ describe('odradek', () => {
   })
 
   it.each([
-    [[], 'name a command: inspect or verify'],
-    [['inspekt'], 'unknown command "inspekt"; inspect or verify?'],
+    [[], 'name a command: serve, inspect, verify'],
+    [['inspekt'], 'unknown command "inspekt"; there are serve, inspect, verify'],
     [['inspect'], 'name a data directory'],
     [['inspect', 'a', 'b'], 'one data directory at a time; "b" is another one'],
     [['inspect', '--jsn', 'a'], 'unknown option --jsn; --json?'],

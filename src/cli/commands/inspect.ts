@@ -10,7 +10,7 @@ import {
 } from '../../log/file/inspect-batches.ts'
 import { argumentsOf, offsetOf } from '../arguments.ts'
 import { type Command, type Io, OK, UsageError } from '../command.ts'
-import { type Found, findDirectory } from '../data-directory.ts'
+import { DIRECTORY, type Found, findDirectory } from '../data-directory.ts'
 import { Printer } from '../printer.ts'
 import { batchLines, inspectionLines } from './inspect-text.ts'
 
@@ -72,7 +72,8 @@ export const inspectCommand: Command = {
 }
 
 async function inspect(args: readonly string[], io: Io): Promise<number> {
-  const { directory: path, options } = argumentsOf(args, OPTIONS)
+  const { words, options } = argumentsOf(args, OPTIONS, DIRECTORY)
+  const [path = ''] = words
   const selection = selectionOf(options)
   const found = await findDirectory(path)
   const directory = await readDirectory(found)

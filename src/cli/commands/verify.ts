@@ -3,7 +3,7 @@ import type { Finding } from '../../log/file/segment-check.ts'
 import { type Progress, type Verified, verifyDirectory } from '../../log/file/verify.ts'
 import { argumentsOf } from '../arguments.ts'
 import { type Command, FOUND, type Io, OK, type Output } from '../command.ts'
-import { findDirectory, ownerText } from '../data-directory.ts'
+import { DIRECTORY, findDirectory, ownerText } from '../data-directory.ts'
 import { Printer } from '../printer.ts'
 import { bytesText, plural } from '../table.ts'
 
@@ -49,7 +49,8 @@ export const verifyCommand: Command = {
 }
 
 async function verify(args: readonly string[], io: Io): Promise<number> {
-  const { directory: path, options } = argumentsOf(args, OPTIONS)
+  const { words, options } = argumentsOf(args, OPTIONS, DIRECTORY)
+  const [path = ''] = words
   const { owner, ...directory } = await findDirectory(path)
   const [printer, errors] = [new Printer(io.stdout), new Printer(io.stderr)]
   if (owner !== undefined) {
