@@ -23,18 +23,25 @@ function report(name: string, declarations: string): boolean {
     configObjectFullPath: configPath,
     packageJsonFullPath: join(root, 'package.json'),
   })
-  const callback = name === 'index' ? {} : { messageCallback: passIfNamedByIndex }
+  const callback = { messageCallback: passIfNamedBefore(name) }
   return Extractor.invoke(config, { localBuild: update, ...callback }).succeeded
 }
 
-/** The other entry points need not repeat a type that `index`, reported first, already names. */
-function passIfNamedByIndex(message: ExtractorMessage): void {
-  const symbol = /^The symbol "(\w+)" needs to be exported/.exec(message.text)?.[1]
-  if (symbol !== undefined && namedByIndex(symbol)) message.logLevel = 'none' as ExtractorLogLevel.None
+/** An entry point need not repeat a type that one before it, reported already, names. */
+function passIfNamedBefore(name: string): (message: ExtractorMessage) => void {
+  const before = entryPoints.slice(
+    0,
+    entryPoints.findIndex((each) => each.name === name),
+  )
+  return (message) => {
+    const symbol = /^The symbol "(\w+)" needs to be exported/.exec(message.text)?.[1]
+    if (symbol === undefined || !before.some((each) => isNamedBy(each.name, symbol))) return
+    message.logLevel = 'none' as ExtractorLogLevel.None
+  }
 }
 
-function namedByIndex(symbol: string): boolean {
-  const surface = readFileSync(join(root, 'etc', 'index.api.md'), 'utf8')
+function isNamedBy(entryPoint: string, symbol: string): boolean {
+  const surface = readFileSync(join(root, 'etc', `${entryPoint}.api.md`), 'utf8')
   return new RegExp(`^export .*\\b(?:class|interface|type|function|const) ${symbol}\\b`, 'm').test(surface)
 }
 

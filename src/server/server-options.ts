@@ -11,6 +11,7 @@ import {
 } from './limits.ts'
 import type { WorldOptions } from './world.ts'
 
+/** A port, or one for each node. */
 export interface ListenerOptions {
   /** How it is called in logs. Default `PLAINTEXT`. */
   readonly name?: string
@@ -22,6 +23,7 @@ export interface ListenerOptions {
   readonly advertised?: { readonly host?: string; readonly port?: number }
 }
 
+/** One listener and what holds for all of the server. */
 export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   /** Several of them; then `host`, `port` and `advertised` are theirs. */
   readonly listeners?: readonly ListenerOptions[]

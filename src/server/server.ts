@@ -42,6 +42,7 @@ export interface ServerAddress {
   /** Id of the node. */
   readonly node: number
   readonly host: string
+  /** The one that the system chose, where it was 0. */
   readonly port: number
 }
 
@@ -71,7 +72,7 @@ export async function serve<Map extends object>(
   }
 }
 
-/** What a server answers with. */
+/** @internal What a server answers with. */
 export interface ServerParts {
   readonly handlers: readonly Handler[]
   /** In front of the handlers, in this order: who may do what, and faults for tests. */
@@ -85,6 +86,7 @@ interface OpenListener {
   readonly listener: Listener
 }
 
+/** A broker at its ports. `await using` closes it. */
 export class KafkaServer implements AsyncDisposable {
   /** Where it listens. */
   readonly addresses: readonly ServerAddress[]
@@ -164,6 +166,7 @@ export class KafkaServer implements AsyncDisposable {
     }
   }
 
+  /** `close()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }

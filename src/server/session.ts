@@ -14,7 +14,7 @@ export interface Door {
   readonly authenticates: boolean
 }
 
-export const ANONYMOUS = 'User:ANONYMOUS'
+const ANONYMOUS = 'User:ANONYMOUS'
 
 export class Session implements Client {
   readonly host: string

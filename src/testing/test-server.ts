@@ -7,12 +7,17 @@ import { createBroker } from '../memory.ts'
 import type { KafkaServer } from '../server/server.ts'
 import type { ServeOptions } from '../server/server-options.ts'
 
+/** Those of `serve`, but that the port is any free one. */
 export interface TestServerOptions extends ServeOptions {
+  /** Of the broker: clock, logger and so on. */
   readonly broker?: BrokerOptions
 }
 
+/** A broker in memory and its server. `await using` closes both. */
 export class TestServer implements AsyncDisposable {
+  /** The same topics, groups and offsets, in process. */
   readonly broker: Broker
+  /** Addresses, and how many clients there are. */
   readonly server: KafkaServer
 
   /** @internal */
@@ -32,6 +37,7 @@ export class TestServer implements AsyncDisposable {
     await this.broker.close({ drainMs: 0 })
   }
 
+  /** `close()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
