@@ -12,7 +12,7 @@
  */
 import type { Appended, Refusal } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
-import { abortedError } from '../model/errors.ts'
+import { abortedError, OdradekError } from '../model/errors.ts'
 import type { CoreContext } from './context.ts'
 import type { Partition } from './partition.ts'
 import { whenRoom } from './waiting.ts'
@@ -92,8 +92,10 @@ async function appendInLine(
       return append(partition, kept, wait)
     })
   } catch (error) {
-    if (queue !== undefined) giveUpWith(kept, queue, error)
-    throw error
+    const { reason } = controller.signal
+    const why = reason instanceof OdradekError ? reason : error
+    if (queue !== undefined) giveUpWith(kept, queue, why)
+    throw why
   } finally {
     wait.signal.removeEventListener('abort', leave)
     if (queue !== undefined) forget(partition, batch, queue)
