@@ -214,12 +214,15 @@ class PlainStruct implements Codec<unknown> {
 
   #readTagged(from: WireReader, values: Values): void {
     const count = from.uvarint()
+    // A tag and a size are a byte each at least.
+    if (count * 2 > from.left) throw from.malformed(`there is no room for ${count} tagged fields`)
     let last = -1
     for (let i = 0; i < count; i++) {
       const tag = from.uvarint()
       if (tag <= last) throw from.malformed(`tag ${tag} follows tag ${last}`)
       last = tag
       const sizeBytes = from.uvarint()
+      if (sizeBytes > from.left) throw from.malformed(`there is no room for ${sizeBytes} bytes of tag ${tag}`)
       const member = this.#tagged.find((each) => each.tag === tag)
       const until = from.at + sizeBytes
       if (member === undefined) from.view(sizeBytes)

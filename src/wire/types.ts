@@ -128,7 +128,7 @@ export const BYTES: Type<Uint8Array> = {
     minBytes: form.flexible ? 1 : 4,
     read(from) {
       const sizeBytes = lengthOf(from, form, 4)
-      // One for all that are empty: a view takes many times the byte that says so.
+      // One for all, as with arrays: an object takes many times the byte that says that it is empty.
       if (sizeBytes === 0) return NO_BYTES
       return sizeBytes < 0 ? (null as never) : from.view(sizeBytes)
     },
@@ -148,6 +148,7 @@ export class ArrayType<T> implements Type<readonly T[]> {
   }
 
   codec(form: Form): Codec<readonly T[]> {
+    const { empty } = this
     const item = this.item.codec({ ...form, nullable: false })
     const { minBytes } = item
     assert(minBytes > 0, 'an item takes room, or nothing would bound how many there are')
@@ -156,6 +157,7 @@ export class ArrayType<T> implements Type<readonly T[]> {
       read(from) {
         const count = lengthOf(from, form, 4)
         if (count < 0) return null as never
+        if (count === 0) return empty
         if (count * minBytes > from.left) {
           throw from.malformed(`there is no room for ${count} items in ${from.left} bytes`)
         }

@@ -13,9 +13,19 @@ export async function collectGarbage(): Promise<void> {
   }
 }
 
+/** The same at once, for what no pending reaction can hold; answers the bytes in use. */
+export function collected(): number {
+  gc()
+  return bytesInUse()
+}
+
 /** Bytes in use after a collection: objects, and buffers outside of the heap. */
 export async function usedBytes(): Promise<number> {
   await collectGarbage()
+  return bytesInUse()
+}
+
+function bytesInUse(): number {
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }

@@ -8,6 +8,7 @@
  *   --scenes N   so many scenes from that seed, whatever their steps
  *
  * `npm run torture -- --engine file`: what becomes of a data directory, which is told in file/main.ts.
+ * `npm run torture -- --wire`: broken frames of Kafka's protocol, which is told in wire/main.ts.
  *
  * Progress goes to standard error. Exit code 0: nothing found; 1: faults, with their seeds; 130: Ctrl-C.
  */
@@ -24,6 +25,8 @@ const { values } = parseArgs({
     engine: { type: 'string', default: 'memory' },
     mode: { type: 'string', default: 'all' },
     trials: { type: 'string' },
+    wire: { type: 'boolean', default: false },
+    frames: { type: 'string' },
   },
 })
 
@@ -86,6 +89,13 @@ async function tortureDirectories(): Promise<void> {
   if (!(await tortureFiles({ seed: first, mode, trials, short, isStopped: () => stopped }))) failed++
 }
 
-if (values.engine === 'file') await tortureDirectories()
+async function tortureFrames(): Promise<void> {
+  const { tortureWire } = await import('./wire/main.ts')
+  const frames = whole('frames', values.frames, values.short ? 100_000 : 1_000_000)
+  if (!(await tortureWire({ seed: first, frames, isStopped: () => stopped }))) failed++
+}
+
+if (values.wire) await tortureFrames()
+else if (values.engine === 'file') await tortureDirectories()
 else await playScenes()
 process.exitCode = stopped ? 130 : failed > 0 ? 1 : 0

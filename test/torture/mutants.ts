@@ -1,8 +1,11 @@
 /**
  * `npm run mutants`: is the judge of the torture any good? Breaks a copy of the sources in one place at a time, and
- * plays scenes until the fault is found. A mutant that survives is a hole in the judge. Exit code 0: all were caught.
+ * plays scenes, or breaks frames, until the fault is found. A mutant that survives is a hole in the judge. Exit code 0:
+ * all were caught.
  *
  *   --scenes N   scenes per mutant at most (default 3,000)
+ *   --frames N   frames per mutant at most (default 50,000)
+ *   --only PART  mutants of files whose path contains it
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -94,14 +97,60 @@ const MUTANTS: readonly Mutant[] = [
   },
 ]
 
-const { values } = parseArgs({ options: { scenes: { type: 'string', default: '3000' } } })
+/** What broken frames must find. */
+const WIRE_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'believes how many items there are',
+    file: 'wire/types.ts',
+    from: 'if (count * minBytes > from.left) {',
+    to: 'if (count * minBytes > from.left * 1e12) {',
+  },
+  {
+    name: 'believes how many tagged fields there are',
+    file: 'wire/schema.ts',
+    from: 'if (count * 2 > from.left)',
+    to: 'if (count * 0 > from.left)',
+  },
+  {
+    name: 'believes how long a tagged field is',
+    file: 'wire/schema.ts',
+    from: 'if (sizeBytes > from.left)',
+    to: 'if (sizeBytes < 0)',
+  },
+  {
+    name: 'reads beyond the frame',
+    file: 'wire/reader.ts',
+    from: 'if (sizeBytes > this.bytes.length - from) {',
+    to: 'if (sizeBytes > this.bytes.length + 8 - from) {',
+  },
+  {
+    name: 'takes any negative length for null',
+    file: 'wire/types.ts',
+    from: 'if (length >= 0 || (length === -1 && nullable)) return length',
+    to: 'if (length >= 0 || nullable) return length',
+  },
+  {
+    name: 'writes long varints wrongly',
+    file: 'wire/writer.ts',
+    from: 'rest >>>= 7',
+    to: 'rest >>>= 8',
+  },
+]
+
+const { values } = parseArgs({
+  options: {
+    scenes: { type: 'string', default: '3000' },
+    frames: { type: 'string', default: '50000' },
+    only: { type: 'string', default: '' },
+  },
+})
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Whether scenes on the mutant fail, hang or crash. */
-function isCaught({ file, from, to }: Mutant): boolean {
+/** Whether the torture of the mutant fails, hangs or crashes. */
+function isCaught({ file, from, to }: Mutant, limits: readonly string[]): boolean {
   const copy = mkdtempSync(join(tmpdir(), 'odradek-mutant-'))
   try {
-    for (const part of ['src', 'test/torture'])
+    for (const part of ['src', 'test/torture', 'test/support', 'test/wire', 'test/fixtures/messages'])
       cpSync(join(root, part), join(copy, part), { recursive: true })
     for (const part of ['package.json', 'tsconfig.json']) cpSync(join(root, part), join(copy, part))
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
@@ -110,27 +159,33 @@ function isCaught({ file, from, to }: Mutant): boolean {
     if (!source.includes(from))
       throw new Error(`${file} no longer says "${from}"; the mutant needs another place`)
     writeFileSync(path, source.replace(from, to))
-    const args = [
-      '--import',
-      'tsx',
-      join(copy, 'test/torture/main.ts'),
-      '--seed',
-      '1',
-      '--scenes',
-      values.scenes,
-    ]
-    const run = spawnSync(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: 60_000 })
+    const args = ['--import', 'tsx', join(copy, 'test/torture/main.ts'), '--seed', '1', ...limits]
+    const run = spawnSync(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: 120_000 })
     return run.status !== 0
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }
 }
 
+const RUNS = [
+  ...MUTANTS.map((mutant) => ({ mutant, limits: ['--scenes', values.scenes] })),
+  ...WIRE_MUTANTS.map((mutant) => ({ mutant, limits: ['--wire', '--frames', values.frames] })),
+].filter(({ mutant }) => mutant.file.includes(values.only))
+
+const NOTHING: Mutant = { name: 'changes nothing', file: 'core/window.ts', from: '', to: '' }
+for (const limits of [
+  ['--scenes', '100'],
+  ['--wire', '--frames', '1000'],
+]) {
+  if (isCaught(NOTHING, limits))
+    throw new Error(`the torture fails where nothing is broken: ${limits.join(' ')}`)
+}
+
 let survived = 0
-for (const mutant of MUTANTS) {
-  const caught = isCaught(mutant)
+for (const { mutant, limits } of RUNS) {
+  const caught = isCaught(mutant, limits)
   if (!caught) survived++
   process.stdout.write(`${caught ? 'caught  ' : 'SURVIVED'}  ${mutant.name} (${mutant.file})\n`)
 }
-process.stdout.write(`${MUTANTS.length - survived} of ${MUTANTS.length} mutants caught\n`)
+process.stdout.write(`${RUNS.length - survived} of ${RUNS.length} mutants caught\n`)
 process.exitCode = survived > 0 ? 1 : 0
