@@ -277,6 +277,8 @@ export interface Engine {
   /** What a topic retains per partition where it does not say. */
   readonly retention: RetentionLimits
   readonly meta: Meta
+  /** What it was given for batches, for whoever makes or opens some beside it. */
+  readonly codecs?: BatchCodecs
   /**
    * Why batches for these logs, one each, `sizeBytes` in all, could not be taken in one run to completion now, as
    * far as that is not their own retention: `undefined` where they all could, whatever else is said of it until then.
@@ -292,13 +294,16 @@ export interface Engine {
   close(): Promise<void>
 }
 
-export interface EngineContext {
-  readonly clock: Clock
-  /** Native CRC-32C and compression where the composition root has them. */
+/** What sums and opens batches: native CRC-32C and compression where the composition root has them. */
+export interface BatchCodecs {
   readonly crc32c?: (bytes: Uint8Array, previous?: number) => number
   readonly compression?: {
     compress(type: number, bytes: Uint8Array): Uint8Array
     decompress(type: number, bytes: Uint8Array, maxBytes: number): Uint8Array
     ready?(type: number): Promise<void> | undefined
   }
+}
+
+export interface EngineContext extends BatchCodecs {
+  readonly clock: Clock
 }

@@ -24,8 +24,6 @@ export interface WorldOptions {
   readonly defaultPartitions: number
   /** Bounds of classic groups. Default: Kafka's, without the initial delay. */
   readonly groups?: Partial<GroupLimits>
-  /** What sums and opens batches, where topics ask for it. Default: without any compression. */
-  readonly codecs?: Partial<Codecs>
 }
 
 /** Whether a batch of a transaction may go to a partition now: `NONE`, or the error code. Asked in the run that appends it. */
@@ -56,7 +54,11 @@ export class World {
     this.parts.groups.configure(options.groups ?? {})
     this.configs = new TopicConfigs(this.parts)
     this.fetchSessions = new FetchSessions(this.parts.ctx.clock, this.parts.ctx.random)
-    this.codecs = { crc32c, compression: noCompression, ...options.codecs }
+    const { codecs } = this.parts.engine
+    this.codecs = {
+      crc32c: codecs?.crc32c ?? crc32c,
+      compression: codecs?.compression ?? noCompression,
+    }
     this.producerIds = new ProducerIds(this.parts.engine.meta)
     this.transactions = transactionsOf(this.parts, this.producerIds, this.codecs.crc32c)
     this.verifyTransaction = batchAdmission(this.transactions)

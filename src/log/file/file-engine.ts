@@ -11,7 +11,15 @@
 import type { Clock } from '../../model/clock.ts'
 import { assert, OdradekError } from '../../model/errors.ts'
 import { DEFAULT_FILE_RETENTION_BYTES, MiB } from '../../model/limits.ts'
-import type { Engine, EngineContext, LogSpec, PartitionLog, Refusal, RetentionLimits } from '../contract.ts'
+import type {
+  BatchCodecs,
+  Engine,
+  EngineContext,
+  LogSpec,
+  PartitionLog,
+  Refusal,
+  RetentionLimits,
+} from '../contract.ts'
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
 import { HEADER_BYTES } from '../format/layout.ts'
@@ -110,6 +118,7 @@ class FileEngine implements Engine, Checkpointer {
   readonly encodes = true
   readonly compacts = true
   readonly retention = RETENTION
+  readonly codecs: BatchCodecs
   readonly #fs: FileSystem
   readonly #pool: FilePool
   readonly #clock: Clock
@@ -132,6 +141,7 @@ class FileEngine implements Engine, Checkpointer {
     this.#clock = context.clock
     this.#crc32c = context.crc32c ?? crc32c
     this.#context = context
+    this.codecs = context
     this.#options = { ...FILE_DEFAULTS, ...options }
     this.#report = context.report ?? (() => {})
     this.#cache = new ChunkCache(this.#options.cacheBytes)

@@ -10,7 +10,7 @@ import { messageOf, OdradekError } from '../../model/errors.ts'
 import { NO_HEADERS } from '../../model/record.ts'
 import { UNENCODABLE_HEADER, type ValueCodec } from '../../model/value-codec.ts'
 import { type EngineContext, PoisonValue } from '../contract.ts'
-import { type CompressionPort, noCompression } from '../format/compression.ts'
+import { type CompressionPort, codecsReady, noCompression } from '../format/compression.ts'
 import { decodeBatch, encodeBatch } from '../format/record-batch.ts'
 import type { Segment } from './segment.ts'
 import { CONTROL, POISON, Slab } from './slab.ts'
@@ -45,6 +45,13 @@ export class Conversions {
   limit(retentionBytes: number): void {
     this.#budgetBytes = Math.min(retentionBytes / BUDGET_SHARE, MAX_BUDGET_BYTES)
     this.#keepBudget()
+  }
+
+  /** Resolves when there is what it takes to decode these segments; `undefined` where it is there. */
+  ready(segments: Iterable<Segment>): Promise<unknown> | undefined {
+    let codecs = 0
+    for (const { wire, slab } of segments) if (wire && slab !== null) codecs |= slab.codecs
+    return codecsReady(this.#compression, codecs)
   }
 
   /** Decodes a wire segment on, until its columns hold `offset` and, beyond it, another `moreBytes`. */

@@ -4,7 +4,15 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import { DEFAULT_RETENTION_BYTES, DEFAULT_RETENTION_RECORDS } from '../../model/limits.ts'
-import type { Engine, EngineContext, LogSpec, Meta, PartitionLog, RetentionLimits } from '../contract.ts'
+import type {
+  BatchCodecs,
+  Engine,
+  EngineContext,
+  LogSpec,
+  Meta,
+  PartitionLog,
+  RetentionLimits,
+} from '../contract.ts'
 import { MemoryLog } from './memory-log.ts'
 import { MemoryMeta } from './memory-meta.ts'
 
@@ -23,12 +31,14 @@ class MemoryEngine implements Engine {
     ageMs: Number.POSITIVE_INFINITY,
   }
   readonly meta: Meta = new MemoryMeta()
+  readonly codecs: BatchCodecs
   readonly #context: EngineContext
   readonly #logs = new Map<string, MemoryLog>()
   #closed = false
 
   constructor(context: EngineContext) {
     this.#context = context
+    this.codecs = context
   }
 
   /** Logs share nothing that could run out. */

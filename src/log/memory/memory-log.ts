@@ -29,9 +29,11 @@ import {
   type RoomMode,
   refusalError,
 } from '../contract.ts'
+import { type CompressionPort, codecsReady, noCompression } from '../format/compression.ts'
 import type { Marker } from '../format/control.ts'
 import { crc32c } from '../format/crc32c.ts'
 import { type Incoming, readIncoming } from '../format/intake.ts'
+import { ATTRIBUTES_AT, COMPRESSION_BITS } from '../format/layout.ts'
 import { type Crc32c, patchBatch } from '../format/record-batch.ts'
 import { PartitionState, type Verdict } from '../state.ts'
 import { collectBatches } from './collect.ts'
@@ -59,6 +61,9 @@ export class MemoryLog implements PartitionLog {
   readonly #conversions: Conversions
   readonly #codec: ValueCodec
   readonly #crc32c: Crc32c
+  readonly #compression: CompressionPort
+  /** Codecs of batches that were taken, a bit for each. */
+  #codecs = 0
   #ageMs: number
   /** Newest timestamp given to a record from within the process. */
   #stamped = 0
@@ -75,6 +80,7 @@ export class MemoryLog implements PartitionLog {
     this.#conversions = new Conversions(spec.codec, context)
     this.#codec = spec.codec
     this.#crc32c = context.crc32c ?? crc32c
+    this.#compression = context.compression ?? noCompression
     this.#retained = new Retained(this.marks, (segment) => this.#evicted(segment))
     this.#ageMs = spec.retention.ageMs
     this.#limit(spec.retention)
@@ -186,6 +192,7 @@ export class MemoryLog implements PartitionLog {
     const entry = { next, sizeBytes, maxTimestamp, flags: marker === null ? 0 : CONTROL }
     const { slab, position } = this.#retained.pushBatch(bytes, entry)
     patchBatch(slab.bytes, position, base, this.marks.epoch)
+    this.#codecs |= 1 << ((bytes[ATTRIBUTES_AT + 1] as number) & COMPRESSION_BITS)
     if (producer !== null && marker === null) this.#state.appended(producer, base, next - 1, maxTimestamp)
     if (producer !== null && marker !== null) this.#endTransaction(producer, marker, base, maxTimestamp)
     const stable = this.#state.stable(next)
@@ -257,12 +264,21 @@ export class MemoryLog implements PartitionLog {
   async load(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<Slice> {
     this.#checkReadable(from, signal)
     const into = new Slice()
-    if (this.peek(from, this.records, isolation, into) === 'miss') {
-      this.#conversions.decode(this.#retained.find(from), from, maxBytes)
-      this.peek(from, this.records, isolation, into)
+    while (this.peek(from, this.records, isolation, into) === 'miss') {
+      const segment = this.#retained.find(from)
+      const ready = this.#conversions.ready([segment])
+      if (ready === undefined) this.#conversions.decode(segment, from, maxBytes)
+      else await ready.then(() => this.#checkReadable(from, signal))
     }
     shorten(into, maxBytes)
     return into
+  }
+
+  /** Whether codecs had to be waited for: the log may be another one since. */
+  async #codecsReady(): Promise<boolean> {
+    const ready = codecsReady(this.#compression, this.#codecs)
+    await ready
+    return ready !== undefined
   }
 
   async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
@@ -345,14 +361,24 @@ export class MemoryLog implements PartitionLog {
   // ── looking up ────────────────────────────────────────────────────────────────────────────────
 
   async offsetAt(timestamp: number): Promise<At | undefined> {
+    await this.#codecsReady()
+    await this.#allReady()
     return firstAtOrAfter(this.#retained.ring, this.marks.start, timestamp, this.#conversions)
   }
 
   async newest(): Promise<At | undefined> {
+    await this.#codecsReady()
+    await this.#allReady()
     const newest = newestTimestamp(this.#retained.ring, this.marks.start, this.#conversions)
     return newest < 0
       ? undefined
       : firstAtOrAfter(this.#retained.ring, this.marks.start, newest, this.#conversions)
+  }
+
+  /** Which segments a look by time decodes shows on the way. */
+  async #allReady(): Promise<void> {
+    const ready = () => this.#conversions.ready(this.#retained.ring)
+    for (let wait = ready(); wait !== undefined; wait = ready()) await wait
   }
 
   epochEnd(epoch: number): { epoch: number; endOffset: number } | undefined {

@@ -61,6 +61,10 @@ export class SegmentRing {
     return this.#length
   }
 
+  *[Symbol.iterator](): Generator<Segment> {
+    for (let i = 0; i < this.#length; i++) yield this.at(i)
+  }
+
   push(segment: Segment): void {
     if (this.#length === this.#slots.length) this.#grow()
     this.#slots[(this.#head + this.#length) & (this.#slots.length - 1)] = segment

@@ -9,6 +9,8 @@
  *   flags       0                ABORTED          CONTROL
  */
 import type { Isolation } from '../contract.ts'
+import { readInt16 } from '../format/integers.ts'
+import { ATTRIBUTES_AT, COMPRESSION_BITS } from '../format/layout.ts'
 
 /** A transaction marker: never shown as a record. */
 export const CONTROL = 1
@@ -44,6 +46,8 @@ export class Slab {
   readonly sizes: number[] = []
   readonly maxTimestamps: number[] = []
   readonly #flags: number[] = []
+  /** A bit for each codec of its batches, the lowest for none. */
+  codecs = 0
   /** Whether every record of every batch is shown to everybody. */
   plain = true
 
@@ -63,6 +67,7 @@ export class Slab {
     if (position + batch.length > this.bytes.length) this.#grow(position + batch.length)
     this.bytes.set(batch, position)
     this.usedBytes = position + batch.length
+    this.codecs |= 1 << (readInt16(batch, ATTRIBUTES_AT) & COMPRESSION_BITS)
     this.positions.push(position)
     this.bases.push(this.next)
     this.sizes.push(entry.sizeBytes)
