@@ -97,11 +97,14 @@ export class PartitionState {
     if (known === undefined) return 'ok'
     if (producer.epoch < known.epoch) return 'FENCED'
     const first = producer.sequence
-    if (producer.epoch > known.epoch) return first === 0 ? 'ok' : 'OUT_OF_ORDER'
-    const last = sequenceAfter(first, count - 1)
-    const same = known.batches.find((batch) => batch.firstSequence === first && batch.lastSequence === last)
-    if (same !== undefined) return { base: same.base, last: same.last, duplicate: true }
-    if (first !== nextSequence(known)) return 'OUT_OF_ORDER'
+    if (producer.epoch > known.epoch) {
+      if (first !== 0) return 'OUT_OF_ORDER'
+    } else {
+      const last = sequenceAfter(first, count - 1)
+      const same = known.batches.find((batch) => batch.firstSequence === first && batch.lastSequence === last)
+      if (same !== undefined) return { base: same.base, last: same.last, duplicate: true }
+      if (first !== nextSequence(known)) return 'OUT_OF_ORDER'
+    }
     return this.#open.has(producer.id) && !producer.transactional ? 'INVALID' : 'ok'
   }
 

@@ -217,6 +217,7 @@ describe('a transaction', () => {
     const log = new Log()
     log.append(by(1, 0, 0, true))
     expect(log.append(by(1, 1))).toBe('INVALID')
+    expect(log.append(by(1, 0, 1))).toBe('INVALID')
     expect(log.append(by(1, 0))).toMatchObject({ duplicate: true })
     log.mark(1, true)
     expect(log.append(by(1, 1))).toBe(2)
