@@ -108,7 +108,14 @@ export async function openBroker<Map extends object = TopicMap>(
   if (scheme === undefined) {
     throw new OdradekError('INVALID_ARGUMENT', `"${url}" is no broker URL; try "memory:" or "file:./data"`)
   }
-  if (scheme === 'memory') return createBroker<Map>(options, { observe })
+  if (scheme === 'memory') {
+    const [{ loadCrc32c }, { lazyCompression }] = await Promise.all([
+      import('./node/crc32c.ts'),
+      import('./node/compression.ts'),
+    ])
+    const codecs = { crc32c: await loadCrc32c(), compression: lazyCompression() }
+    return createBroker<Map>(options, { observe, ...codecs })
+  }
   if (scheme === 'file') {
     const { files, rest } = splitOptions(options)
     const { openFiles } = await import('./node/open-files.ts')

@@ -3,17 +3,21 @@
  * `node:*`, runs in a browser.
  */
 import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from './broker.ts'
+import type { EngineContext } from './log/contract.ts'
 import { memoryEngine } from './log/memory/memory-engine.ts'
 import { SystemClock } from './model/clock.ts'
 
 export type { Broker, BrokerOptions, BrokerPlugs, TopicMap } from './broker.ts'
 export type { Observer } from './core/events.ts'
 
-/** Opens a broker in memory, at once. `plugs` is what the surroundings have to offer, as diagnostics. */
+/** What the surroundings have to offer: diagnostics, native CRC-32C, the codecs of compressed batches. */
+export interface MemoryPlugs extends BrokerPlugs, Pick<EngineContext, 'crc32c' | 'compression'> {}
+
+/** Opens a broker in memory, at once. */
 export function createBroker<Map extends object = TopicMap>(
   options: BrokerOptions = {},
-  plugs: BrokerPlugs = {},
+  plugs: MemoryPlugs = {},
 ): Broker<Map> {
   const clock = options.clock ?? new SystemClock()
-  return new Broker<Map>(memoryEngine({ clock }), { ...options, clock }, plugs)
+  return new Broker<Map>(memoryEngine({ ...plugs, clock }), { ...options, clock }, plugs)
 }

@@ -3,7 +3,6 @@
  * trace. What a client sends can be read in process, and the other way round.
  */
 import type { Broker, BrokerOptions } from '../broker.ts'
-import { createBroker } from '../memory.ts'
 import type { KafkaServer } from '../server/server.ts'
 import type { ServeOptions } from '../server/server-options.ts'
 
@@ -46,9 +45,12 @@ export class TestServer implements AsyncDisposable {
 /** Starts a broker and serves it: `await using kafka = await startTestServer()`. @throws as `serve` does */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { broker: brokerOptions, ...rest } = options
-  // Not before it is needed: everything else in odradek/testing runs without Node.
-  const { serve } = await import('../server/server.ts')
-  const broker = createBroker(brokerOptions)
+  // Not before they are needed: everything else in odradek/testing runs without Node.
+  const [{ serve }, { openBroker }] = await Promise.all([
+    import('../server/server.ts'),
+    import('../index.ts'),
+  ])
+  const broker = await openBroker('memory:', brokerOptions)
   try {
     const free = rest.listeners === undefined ? { port: 0 } : {}
     return new TestServer(broker, await serve(broker, { ...free, ...rest }))
