@@ -238,13 +238,29 @@ function afterZeros(bytes: Uint8Array, from: number): number {
   while ((bytes.byteOffset + at) % 8 !== 0 && bytes[at] === 0) at++
   if ((bytes.byteOffset + at) % 8 !== 0) return at
   const words = new Float64Array(bytes.buffer, bytes.byteOffset + at, (bytes.length - at) >>> 3)
-  let word = 0
-  // What equals zero has no bits but that of the sign: no byte of it begins anything.
-  for (const last = words.length - 4; word <= last; word += 4) {
-    if (words[word] !== 0 || words[word + 1] !== 0 || words[word + 2] !== 0 || words[word + 3] !== 0) break
-  }
+  let word = zerosIn(words)
   while (word < words.length && words[word] === 0) word++
   return at + word * 8
+}
+
+/**
+ * How many there are at the beginning, by fours. The loop alone: compiled while it runs, with code behind it that has not
+ * run yet, a function is thrown out of its compiled code there each time.
+ */
+function zerosIn(words: Float64Array): number {
+  const last = words.length - 4
+  let word = 0
+  // What equals zero has no bits but that of the sign: no byte of it begins anything.
+  while (
+    word <= last &&
+    words[word] === 0 &&
+    words[word + 1] === 0 &&
+    words[word + 2] === 0 &&
+    words[word + 3] === 0
+  ) {
+    word += 4
+  }
+  return word
 }
 
 function isMagic(bytes: Uint8Array, at: number): boolean {
