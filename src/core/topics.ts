@@ -7,8 +7,8 @@ import type { Engine, MetaChange, PartitionLog } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { TopicChanges, TopicOptions } from '../model/options.ts'
 import type { ValueCodec } from '../model/value-codec.ts'
+import { AgeDue } from './age-due.ts'
 import type { CoreContext, TopicPort } from './context.ts'
-import { Due } from './due-queue.ts'
 import { checkTopicName, collisionKey, DLQ_PREFIX, showName } from './names.ts'
 import { Partition } from './partition.ts'
 import { restoreIds } from './restored-ids.ts'
@@ -27,11 +27,6 @@ import {
 const META_PREFIX = 'topic/'
 /** What a face stores of a topic, by its id. It is put with the topic, and goes with it. */
 export const FACE_PREFIX = 'kafka/config/'
-/** How often age is looked at: this share of the age, within these bounds. */
-const AGE_CHECK_SHARE = 0.1
-const AGE_CHECK_MIN_MS = 10
-const AGE_CHECK_MAX_MS = 60_000
-
 /** What is put with a topic that is created, once its id is known. */
 export type Besides = (topicId: string) => readonly MetaChange[]
 
@@ -58,29 +53,6 @@ export interface TopicHooks {
   deleted(topic: Topic, error: OdradekError): void
   /** Records that failed for good go there from now on. */
   receivesDeadLetters(topic: Topic): void
-}
-
-class AgeDue extends Due {
-  readonly #ctx: CoreContext
-  readonly #topic: Topic
-
-  constructor(ctx: CoreContext, topic: Topic) {
-    super()
-    this.#ctx = ctx
-    this.#topic = topic
-  }
-
-  arm(): void {
-    const { ageMs } = this.#topic.retention
-    if (ageMs === Number.POSITIVE_INFINITY) return
-    const everyMs = Math.min(Math.max(ageMs * AGE_CHECK_SHARE, AGE_CHECK_MIN_MS), AGE_CHECK_MAX_MS)
-    this.#ctx.due.schedule(this, this.#ctx.clock.monotonic() + everyMs)
-  }
-
-  override fire(): void {
-    this.#topic.expire()
-    this.arm()
-  }
 }
 
 export class Topics implements TopicPort {

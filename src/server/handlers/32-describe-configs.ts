@@ -23,8 +23,18 @@ type Result = ResponseInputOf<typeof api>['results'][number]
 
 export const describeConfigs: Handler = handler(api, (request, _call, world) => ({
   throttleTimeMs: 0,
-  results: request.resources.map((resource) => resultOf(resource, request, world)),
+  results: distinct(request.resources).map((resource) => resultOf(resource, request, world)),
 }))
+
+/** An answer is some hundred times as large as the question, so none is given twice. */
+function distinct(resources: readonly Resource[]): Resource[] {
+  const first = new Map<string, Resource>()
+  for (const resource of resources) {
+    const key = `${resource.resourceType} ${resource.resourceName}`
+    if (!first.has(key)) first.set(key, resource)
+  }
+  return [...first.values()]
+}
 
 function resultOf(
   { resourceType, resourceName, configurationKeys }: Resource,

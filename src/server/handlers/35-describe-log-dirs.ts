@@ -8,7 +8,6 @@
  *
  * What is special here: there is one directory, named by the engine's scheme. In memory, bytes are nominal.
  */
-import type { Topic } from '../../core/topic.ts'
 import type { RequestOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { describeLogDirs as api } from '../../wire/messages/35-describe-log-dirs.ts'
@@ -16,11 +15,13 @@ import { type Handler, handler } from '../handler.ts'
 import { isLeader } from '../partitions.ts'
 
 const UNKNOWN_BYTES = -1
+const NONE: ReadonlySet<number> = new Set()
 
 export const describeLogDirs: Handler = handler(api, (request, call, world) => {
   const { topics, engine } = world.parts
+  const askedFor = partitionsByTopic(request)
   const described = topics.list().flatMap((topic) => {
-    const asked = askedOf(request, topic)
+    const asked = askedFor === null ? null : (askedFor.get(topic.name) ?? NONE)
     const partitions = topic.partitions
       .filter(
         (partition) => (asked === null || asked.has(partition.index)) && isLeader(world, call, partition),
@@ -45,8 +46,12 @@ export const describeLogDirs: Handler = handler(api, (request, call, world) => {
   }
 })
 
-/** Its partitions that are asked for; null for all. */
-function askedOf({ topics }: RequestOf<typeof api>, { name }: Topic): ReadonlySet<number> | null {
+/** Null for all. */
+function partitionsByTopic({ topics }: RequestOf<typeof api>): Map<string, Set<number>> | null {
   if (topics === null) return null
-  return new Set(topics.filter(({ topic }) => topic === name).flatMap(({ partitions }) => partitions))
+  const asked = new Map<string, Set<number>>()
+  for (const { topic, partitions } of topics) {
+    asked.set(topic, new Set([...(asked.get(topic) ?? NONE), ...partitions]))
+  }
+  return asked
 }

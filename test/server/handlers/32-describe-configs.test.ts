@@ -157,6 +157,16 @@ describe('DescribeConfigs of other things', () => {
     expect((await describeOne(inMemory(), type, name)).error).toBe('INVALID_REQUEST')
   })
 
+  it('answers for a resource once, however often it is named', async () => {
+    const resources = ['0', '0', ''].map((resourceName) => ({
+      resourceType: 4,
+      resourceName,
+      configurationKeys: null,
+    }))
+    const { results } = await inMemory().send(describeConfigs, 4, { resources, includeSynonyms: false })
+    expect(results.map(({ resourceName }) => resourceName)).toEqual(['0', ''])
+  })
+
   it('refuses a type that there is not, and answers the rest of the request', async () => {
     const resources = [3, 4].map((resourceType) => ({
       resourceType,

@@ -55,6 +55,7 @@ describe('DescribeLogDirs', () => {
       { topic: 'a', partitions: [1, 7] },
       { topic: 'missing', partitions: [0] },
       { topic: 'b', partitions: [] },
+      { topic: 'a', partitions: [7] },
     ]
     const { topics } = await dirOf(world, asked)
     expect(topics).toMatchObject([{ name: 'a', partitions: [{ partitionIndex: 1 }] }])
