@@ -6,6 +6,9 @@
  * is done in that order too; responses leave in it, whoever is ready first. So a produce that waits for the disk does
  * not hold the next one up. Errors that a client can be told have a code in its response. What a handler throws closes
  * the connection, and is a fault of ours, if it is no `Disconnect`.
+ *
+ * Bytes in a request are views of what the socket delivered: what is kept for longer than the call is copied, or a name
+ * of ten bytes keeps 64 KiB of strangers' requests.
  */
 import type { Api, RequestOf, ResponseInputOf } from '../wire/api.ts'
 import type { Node } from './cluster.ts'

@@ -101,16 +101,16 @@ export class Router {
 
   #tell(error: unknown, request: string, session: Session): void {
     const details = { request, client: session.host, listener: session.door.listener }
-    if (error instanceof Disconnect) {
-      this.#logger.info({ ...details, reason: error.message }, 'a connection is closed')
-    } else if (error instanceof OdradekError && error.code === 'PROTOCOL_ERROR') {
-      this.#logger.warn(
-        { ...details, reason: error.message },
-        'a request is not understood, and its connection closed',
-      )
+    const code = error instanceof OdradekError ? error.code : undefined
+    const about = { ...details, reason: messageOf(error) }
+    if (session.signal.aborted) {
+      this.#logger.debug(about, 'a request ended whose client is gone')
+    } else if (error instanceof Disconnect || code === 'CLOSED') {
+      this.#logger.info(about, 'a connection is closed')
+    } else if (code === 'PROTOCOL_ERROR') {
+      this.#logger.warn(about, 'a request is not understood, and its connection closed')
     } else {
-      const reason = messageOf(error)
-      this.#logger.error({ ...details, reason, error }, 'a request failed, and its connection is closed')
+      this.#logger.error({ ...about, error }, 'a request failed, and its connection is closed')
     }
   }
 }

@@ -2,6 +2,7 @@
  * Who is at the other end of a connection, for as long as it lasts: what handlers and interceptors may know of it. The
  * connection makes it, and is told when its client has shown who it is.
  */
+import { setMaxListeners } from 'node:events'
 import type { Node } from './cluster.ts'
 import type { Client } from './handler.ts'
 
@@ -24,6 +25,8 @@ export class Session implements Client {
   readonly #onAuthenticated: () => void
 
   constructor(host: string, door: Door, onAuthenticated: () => void) {
+    // Each of the requests in flight may wait for it, which is no leak.
+    setMaxListeners(0, this.#gone.signal)
     this.host = host
     this.door = door
     this.#onAuthenticated = onAuthenticated

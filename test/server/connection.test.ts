@@ -1,5 +1,6 @@
 /** A connection over a real socket: how requests come in, in which order they are answered, and how it ends. */
 import { describe, expect, it } from 'vitest'
+import { OdradekError } from '../../src/model/errors.ts'
 import { type Answer, type Call, Disconnect } from '../../src/server/handler.ts'
 import { LINGER_MS, MAX_IN_FLIGHT } from '../../src/server/limits.ts'
 import { echo, echoed, echoOf, Kit, Later } from './kit.ts'
@@ -48,6 +49,27 @@ describe('requests', () => {
       id: 0,
     })
     expect([who.host, who.principal, who.signal.aborted]).toEqual(['127.0.0.1', 'User:ANONYMOUS', false])
+  })
+
+  it('in flight may all wait for the end of their client, and no warning is given', async () => {
+    const warnings: string[] = []
+    const onWarning = ({ message }: Error): void => void warnings.push(message)
+    process.on('warning', onWarning)
+    const later = new Later()
+    await using kit = await Kit.open({
+      answer: (request, call) => {
+        call.client.signal.addEventListener('abort', () => later.finish(request.name))
+        return later.answer(request, call)
+      },
+    })
+    const client = await kit.connect()
+    client.send(...letters(MAX_IN_FLIGHT).map((name) => echoOf(name)))
+    await kit.until(() => kit.started.length === MAX_IN_FLIGHT)
+    client.close()
+    await kit.connections[0]?.closed
+    await kit.pass()
+    process.off('warning', onWarning)
+    expect(warnings).toEqual([])
   })
 
   it('that came before the client said it sends no more are done, also without acknowledgement', async () => {
@@ -135,7 +157,7 @@ describe('back-pressure', () => {
     await kit.until(() => kit.shared.buffered.bytes > 2 ** 20)
     await kit.pass()
     // 100 MiB were asked for. Beside the bound, the system's own buffers hold some.
-    expect(kit.started.length * answerBytes).toBeLessThan(20 * 2 ** 20)
+    expect(kit.started.length * answerBytes).toBeLessThan(64 * 2 ** 20)
     expect(kit.shared.buffered.bytes).toBeLessThan(2 * 2 ** 20)
     client.socket.resume()
     expect(await namesFrom(client, names.length)).toEqual(names)
@@ -283,6 +305,30 @@ describe('a handler that fails', () => {
     client.send(echoOf('a'))
     await client.closed
     expect(kit.reasons('info')).toEqual(['no acks'])
+    expect(kit.reasons('error')).toEqual([])
+  })
+
+  it.each([
+    ['whose broker is closed', new OdradekError('CLOSED', 'the broker is closed')],
+    ['that says so', new Disconnect('enough')],
+  ])('is no fault of ours where it is one %s', async (_, error) => {
+    await using kit = await Kit.open({ answer: () => Promise.reject(error) })
+    const client = await kit.connect()
+    client.send(echoOf('a'))
+    await client.closed
+    expect([kit.reasons('info'), kit.reasons('error')]).toEqual([[error.message], []])
+  })
+
+  it('is nobody’s concern when its client is gone', async () => {
+    const later = new Later()
+    await using kit = await Kit.open({ answer: later.answer })
+    const client = await kit.connect()
+    client.send(echoOf('a'))
+    await kit.until(() => kit.started.length === 1)
+    client.close()
+    await kit.until(() => kit.started[0]?.call.client.signal.aborted === true)
+    later.fail('a', new Error('aborted'))
+    await kit.connections[0]?.closed
     expect(kit.reasons('error')).toEqual([])
   })
 
