@@ -27,7 +27,7 @@ import {
   recompressed,
   setAppendTime,
 } from './produced-batch.ts'
-import { storageError } from './storage-errors.ts'
+import { durabilityError, storageError } from './storage-errors.ts'
 import type { AppendConfigs } from './topic-configs.ts'
 import type { World } from './world.ts'
 
@@ -150,7 +150,7 @@ function append(
     return accepted(partition, answer, acks, answer.duplicate ? -1 : logAppendTimeMs)
   }
   const answer = appendBytes(ctx, partition, batch, { timeoutMs, signal, awaited: acks !== 0, before })
-  return answer instanceof Promise ? answer.then(end).catch(failed) : end(answer)
+  return answer instanceof Promise ? answer.then(end).catch((error: unknown) => failed(error)) : end(answer)
 }
 
 /** Whether the transaction that the batch is of, if it is of one, goes on in this partition. */
@@ -180,7 +180,10 @@ function accepted(
     recordIndex: -1,
   }
   if (acks === 0 || last < log.marks.high) return produced
-  return log.durable(last).then(() => produced, failed)
+  return log.durable(last).then(
+    () => produced,
+    (error: unknown) => failed(error, durabilityError(error)),
+  )
 }
 
 function faultOfRefusal(codecs: Codecs, partition: Partition, bytes: Uint8Array, refusal: Refusal): Fault {
@@ -224,6 +227,6 @@ function refused({ errorCode, errorMessage, recordIndex = -1 }: Fault): Produced
   return { errorCode, errorMessage, baseOffset: -1, logAppendTimeMs: -1, recordIndex }
 }
 
-function failed(error: unknown): Produced {
-  return refused({ errorCode: storageError(error), errorMessage: messageOf(error) })
+function failed(error: unknown, errorCode: number = storageError(error)): Produced {
+  return refused({ errorCode, errorMessage: messageOf(error) })
 }

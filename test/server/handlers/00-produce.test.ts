@@ -18,6 +18,7 @@ import {
 } from '../../../src/log/format/layout.ts'
 import { readHeader } from '../../../src/log/format/record-batch.ts'
 import { Disconnect } from '../../../src/server/handler.ts'
+import { produceTo } from '../../../src/server/producing.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { produce } from '../../../src/wire/messages/00-produce.ts'
 import { createTopics } from '../../../src/wire/messages/19-create-topics.ts'
@@ -492,7 +493,6 @@ describe('a produce to a full log', () => {
     const { world, hands } = await full()
     const batch = batchOf({ values: ['c'] })
     const partition = world.kafka.parts.topics.require('orders').partitionAt(0)
-    const { produceTo } = await import('../../../src/server/producing.ts')
     const call = { version: 9, acks: -1, timeoutMs: 1_000, transactionalId: null }
     const produced = produceTo(world.kafka, partition, batch, {
       ...call,
