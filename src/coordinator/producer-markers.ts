@@ -72,7 +72,7 @@ export class Markers {
     return { count: 1, sizeBytes: bytes.length, columns: null, bytes, producer }
   }
 
-  /** Calls back, once or more, when those that are left should be tried again. */
+  /** Calls back, until `stop`, when those that are left should be tried again. */
   whenRoom(callback: () => void): void {
     this.#watcher = callback
     this.#watched = [...this.#left]

@@ -110,7 +110,7 @@ export class ProducerTransactions {
     this.#encode = encode
     for (const [key, stored] of [...meta.scan(PREFIX)]) {
       const entry = this.#add(key.slice(PREFIX.length), stored as ProducerTransaction)
-      if (isPrepared(entry.txn)) this.#resume(entry)
+      this.#resume(entry)
       this.#schedule(entry)
     }
   }
@@ -309,8 +309,7 @@ export class ProducerTransactions {
     const { txn } = entry
     entry.markers ??= new Markers(this.#ctx, this.#encode, txn)
     if (!entry.markers.write()) {
-      // Later, since a log that has room says so in the middle of something.
-      entry.markers.whenRoom(() => this.#ctx.due.schedule(entry, this.#ctx.clock.monotonic()))
+      entry.markers.whenRoom(() => this.#resumeSoon(entry))
       return undefined
     }
     entry.markers = null
@@ -319,7 +318,14 @@ export class ProducerTransactions {
     return Promise.all([offsets, stored]).then(() => undefined)
   }
 
+  /** Not at once, since who has room says so in the middle of something. */
+  #resumeSoon(entry: Entry): void {
+    entry.markers?.stop()
+    void this.#ctx.dispatcher.turn().then(() => this.#resume(entry))
+  }
+
   #resume(entry: Entry): void {
+    if (!isPrepared(entry.txn)) return
     this.#complete(entry)?.catch((error: unknown) => this.#failed(error))
   }
 
