@@ -199,6 +199,34 @@ describe('a static member', () => {
     expect(kit.group.members.size).toBe(2)
   })
 
+  it('that comes back and never syncs is put out, as its former self would have been', async () => {
+    const { kit, clients } = await staticGroup(2, { sessionTimeoutMs: 3 * REBALANCE_MS })
+    clients[0].join()
+    clients[1].join()
+    await kit.clock.settle()
+    clients[0].sync()
+    const two = await back(kit, clients[1])
+    expect([two.joined?.generation, kit.group.state]).toEqual([2, 'Stable'])
+    await kit.clock.advance(REBALANCE_MS)
+    expect(two.heartbeat()).toBe('UNKNOWN_MEMBER_ID')
+  })
+
+  it('that did not sync an earlier generation, and is away in this one, is not put out for that', async () => {
+    const { kit, clients } = await staticGroup(2, { sessionTimeoutMs: 5 * REBALANCE_MS })
+    const [one, two] = clients
+    one.join()
+    two.join()
+    await kit.clock.settle()
+    one.join({ protocols: [protocol('range', 'new')] })
+    await kit.clock.advance(REBALANCE_MS)
+    one.sync()
+    await kit.clock.advance(REBALANCE_MS)
+    expect([one.heartbeat(), kit.group.members.size]).toEqual(['NONE', 2])
+    two.join()
+    await kit.clock.settle()
+    expect(two.joined).toMatchObject({ error: 'NONE', generation: 3 })
+  })
+
   it('is the same one in a full group', async () => {
     const kit = new GroupKit({ maxSize: 1 })
     const one = kit.client({ instanceId: 'one' })
