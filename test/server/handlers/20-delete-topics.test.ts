@@ -2,13 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { memoryEngine } from '../../../src/log/memory/memory-engine.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { KAFKA_ERRORS, kafkaErrorName } from '../../../src/wire/errors.ts'
+import { offsetCommit } from '../../../src/wire/messages/08-offset-commit.ts'
+import { offsetFetch } from '../../../src/wire/messages/09-offset-fetch.ts'
 import { createTopics } from '../../../src/wire/messages/19-create-topics.ts'
 import { deleteTopics } from '../../../src/wire/messages/20-delete-topics.ts'
 import { NO_UUID } from '../../../src/wire/uuid.ts'
 import { fileDisk } from '../../support/disks.ts'
 import { changedEngine } from '../../support/engines.ts'
 import { KafkaWorld } from '../../support/kafka.ts'
+import { DataWorld } from '../../support/kafka-data.ts'
 import { bootKafka } from '../../support/kafka-disk.ts'
+import { by } from '../../support/record-batches.ts'
 
 async function remove(world: KafkaWorld, names: readonly string[], version = 6) {
   const topics = names.map((name) => ({ name, topicId: NO_UUID }))
@@ -103,6 +107,33 @@ describe('DeleteTopics', () => {
     expect(second?.topicId).not.toBe(first?.topicId)
     expect(world.broker.describe('a').partitions[0]).toMatchObject({ start: 0, end: 0 })
     expect(world.kafka.configs.of(second?.topicId ?? '').maxMessageBytes).toBe(1_048_588)
+  })
+
+  it('makes room for a topic that knows neither the producers nor the groups of the one before', async () => {
+    const world = new DataWorld()
+    await world.broker.createTopic('orders')
+    for (const sequence of [0, 1]) await world.produce({ producer: by(5, sequence) })
+    const topics = [
+      { name: 'orders', partitions: [{ partitionIndex: 0, committedOffset: 2, committedMetadata: '' }] },
+    ]
+    const group = { groupId: 'g', generationIdOrMemberEpoch: -1, memberId: '' }
+    await world.send(offsetCommit, 9, { ...group, topics })
+    const committed = async () => {
+      const asked = {
+        groupId: 'g',
+        topics: [{ name: 'orders', partitionIndexes: [0] }],
+        requireStable: false,
+      }
+      const { topics: found } = await world.send(offsetFetch, 7, asked)
+      return found[0]?.partitions[0]?.committedOffset
+    }
+    expect(await committed()).toBe(2)
+    await remove(world, ['orders'])
+    await world.broker.createTopic('orders')
+    expect(await committed()).toBe(-1)
+    // Were the producer known, its first batch would be a duplicate, and answered with an offset without an append.
+    expect(await world.produce({ producer: by(5, 0) })).toMatchObject({ errorCode: 0, baseOffset: 0 })
+    expect(world.broker.describe('orders').partitions[0]).toMatchObject({ end: 1 })
   })
 
   it('deletes for good: a crash brings neither the topic back nor its configs', async () => {
