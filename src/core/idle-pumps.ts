@@ -40,8 +40,10 @@ export class IdlePumps {
   /** Goes on with the pass until about `budget` records were handed out; how many were, a vain run counted as one. */
   run(budget: number, log: PartitionLog): number {
     const from = this.#places[this.#next]?.next ?? log.marks.stable
+    // No rows: all that came is hidden, and who is at the end has to pass over it.
     const seen =
       log.peek(from, budget, 'committed', rows) === 'hit' &&
+      rows.count > 0 &&
       rows.columns.headers === null &&
       !rows.columns.foreign
     let handed = 0
