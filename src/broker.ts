@@ -12,6 +12,7 @@ import { ClassicGroups } from './coordinator/classic-groups.ts'
 import { type Drain, drained, drainOf } from './coordinator/drain.ts'
 import { GroupOffsets } from './coordinator/group-offsets.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
+import { ProducerTransactions } from './coordinator/producer-transactions.ts'
 import { readRange } from './coordinator/read.ts'
 import { type AnyOptions, Readers } from './coordinator/readers.ts'
 import { Redrive, type RedriveResult } from './coordinator/redrive.ts'
@@ -28,6 +29,7 @@ import { RecordStream } from './core/stream.ts'
 import type { Topic } from './core/topic.ts'
 import { Topics } from './core/topics.ts'
 import type { Engine } from './log/contract.ts'
+import { encodeMarker } from './log/format/control.ts'
 import { type Clock, SystemClock } from './model/clock.ts'
 import type { Delivery } from './model/delivery.ts'
 import { OdradekError } from './model/errors.ts'
@@ -103,6 +105,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #offsets: OffsetStore
   readonly #groupOffsets: GroupOffsets
   readonly #groups: ClassicGroups
+  readonly #transactions: ProducerTransactions
   readonly #redrive: Redrive
   readonly #events: Events
   #closing: Promise<CloseResult> | undefined
@@ -142,6 +145,8 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
     )
     this.#groupOffsets = new GroupOffsets(engine, clock, this.#readers)
     this.#groups = new ClassicGroups(this.#ctx, this.parts, offsetRetentionMs)
+    const { meta } = engine
+    this.#transactions = new ProducerTransactions(this.#ctx, meta, this.#groupOffsets, encodeMarker)
     this.#redrive = new Redrive(this.#ctx, engine, this.#topics)
     this.#offsets.bind(this.#ctx)
     this.#topics.bind(this.#ctx, {
@@ -175,6 +180,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       offsets: this.#offsets,
       groups: this.#groups,
       groupOffsets: this.#groupOffsets,
+      transactions: this.#transactions,
     }
   }
 
@@ -182,6 +188,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   async restore(): Promise<void> {
     await this.#topics.restore()
     this.#groups.restore()
+    this.#transactions.restore()
   }
 
   // ── topics ────────────────────────────────────────────────────────────────────────────────────

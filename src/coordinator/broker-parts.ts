@@ -5,6 +5,7 @@ import type { Engine } from '../log/contract.ts'
 import type { ClassicGroups } from './classic-groups.ts'
 import type { GroupOffsets } from './group-offsets.ts'
 import type { OffsetStore } from './offsets.ts'
+import type { ProducerTransactions } from './producer-transactions.ts'
 import type { Readers } from './readers.ts'
 
 export interface BrokerParts {
@@ -15,4 +16,5 @@ export interface BrokerParts {
   readonly offsets: OffsetStore
   readonly groups: ClassicGroups
   readonly groupOffsets: GroupOffsets
+  readonly transactions: ProducerTransactions
 }

@@ -10,8 +10,20 @@ import type { Appended, Refusal } from '../log/contract.ts'
 import type { Batch } from '../model/batch.ts'
 import { commits, type ProducerIdentity, type ProducerTransaction } from './producer-transaction.ts'
 
-/** Makes the control batch of a marker: what a log takes as bytes is made by whoever speaks the format. */
-export type EncodeMarker = (commit: boolean, producer: ProducerIdentity, timestamp: number) => Uint8Array
+/** There is one coordinator, and it never moves to another broker. */
+export const COORDINATOR_EPOCH = 0
+
+/** Makes the control batch of a marker; whoever composes the broker has it of the log's format. */
+export type EncodeMarker = (
+  marker: { readonly commit: boolean; readonly coordinatorEpoch: number },
+  options: {
+    readonly baseOffset: number
+    readonly leaderEpoch: number
+    readonly producerId: number
+    readonly producerEpoch: number
+    readonly timestamp: number
+  },
+) => Uint8Array
 
 export class Markers {
   readonly #ctx: CoreContext
@@ -67,7 +79,17 @@ export class Markers {
   }
 
   #marker({ producerId, epoch }: ProducerIdentity): Batch {
-    const bytes = this.#encode(commits(this.#txn), { producerId, epoch }, this.#ctx.clock.now())
+    const bytes = this.#encode(
+      { commit: commits(this.#txn), coordinatorEpoch: COORDINATOR_EPOCH },
+      {
+        // The log says where it is.
+        baseOffset: 0,
+        leaderEpoch: 0,
+        producerId,
+        producerEpoch: epoch,
+        timestamp: this.#ctx.clock.now(),
+      },
+    )
     const producer = { id: producerId, epoch, sequence: -1, transactional: true }
     return { count: 1, sizeBytes: bytes.length, columns: null, bytes, producer }
   }

@@ -20,7 +20,7 @@
 import type { CoreContext } from '../core/context.ts'
 import { Due } from '../core/due-queue.ts'
 import type { Meta } from '../log/contract.ts'
-import type { ProducerIds } from './producer-ids.ts'
+import { ProducerIds } from './producer-ids.ts'
 import { type EncodeMarker, Markers } from './producer-markers.ts'
 import {
   commits,
@@ -88,27 +88,24 @@ class Entry extends Due {
 }
 
 export class ProducerTransactions {
+  readonly ids: ProducerIds
   readonly #ctx: CoreContext
   readonly #meta: Meta
-  readonly #ids: ProducerIds
   readonly #offsets: TransactionOffsets
   readonly #encode: EncodeMarker
   readonly #entries = new Map<string, Entry>()
 
-  /** Of a broker whose topics are restored: what was prepared when the former process ended is completed now. */
-  constructor(
-    ctx: CoreContext,
-    meta: Meta,
-    ids: ProducerIds,
-    offsets: TransactionOffsets,
-    encode: EncodeMarker,
-  ) {
+  constructor(ctx: CoreContext, meta: Meta, offsets: TransactionOffsets, encode: EncodeMarker) {
+    this.ids = new ProducerIds(meta)
     this.#ctx = ctx
     this.#meta = meta
-    this.#ids = ids
     this.#offsets = offsets
     this.#encode = encode
-    for (const [key, stored] of [...meta.scan(PREFIX)]) {
+  }
+
+  /** After topics and offsets: what was prepared when the former process ended is completed now. */
+  restore(): void {
+    for (const [key, stored] of [...this.#meta.scan(PREFIX)]) {
       const entry = this.#add(key.slice(PREFIX.length), stored as ProducerTransaction)
       this.#resume(entry)
       this.#schedule(entry)
@@ -144,10 +141,9 @@ export class ProducerTransactions {
     if (timeoutMs <= 0 || timeoutMs > MAX_TIMEOUT_MS) return 'INVALID_TRANSACTION_TIMEOUT'
     return this.#answered(async () => {
       const newId = await this.#spareId(this.#entries.get(transactionalId)?.txn)
-      const now = this.#ctx.clock.now()
-      const entry =
-        this.#entries.get(transactionalId) ?? this.#add(transactionalId, unused(newId, timeoutMs, now))
-      if (newId < 0 && isExhausted(entry.txn)) return 'CONCURRENT_TRANSACTIONS'
+      const known = this.#entries.get(transactionalId)
+      if (newId < 0 && (known === undefined || isExhausted(known.txn))) return 'CONCURRENT_TRANSACTIONS'
+      const entry = known ?? this.#add(transactionalId, unused(newId, timeoutMs, this.#ctx.clock.now()))
       return this.#init(entry, timeoutMs, given, newId)
     })
   }
@@ -179,7 +175,7 @@ export class ProducerTransactions {
 
   /** An id, where one will be needed: to get it may take a while, and after that everything is to be looked at anew. */
   async #spareId(txn: ProducerTransaction | undefined): Promise<number> {
-    return txn === undefined || isExhausted(txn) ? this.#ids.next() : -1
+    return txn === undefined || isExhausted(txn) ? this.ids.next() : -1
   }
 
   // ── under way ─────────────────────────────────────────────────────────────────────────────────
@@ -285,7 +281,7 @@ export class ProducerTransactions {
     return this.#answered(async () => {
       const known = this.#entries.get(transactionalId)
       if (known === undefined) return 'INVALID_PRODUCER_ID_MAPPING'
-      const newId = raises && isExhausted(known.txn) ? await this.#ids.next() : -1
+      const newId = raises && isExhausted(known.txn) ? await this.ids.next() : -1
       const entry = this.#entries.get(transactionalId)
       if (entry === undefined) return 'INVALID_PRODUCER_ID_MAPPING'
       const decision = endOf(entry.txn, claim, commit, raises)

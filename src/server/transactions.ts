@@ -2,13 +2,8 @@
  * What handlers of transactions share: who coordinates a transactional id, and the coordinator's answers as error codes.
  * Some errors came later than the APIs that give them; older versions hear of them by another name.
  */
-import type { BrokerParts } from '../coordinator/broker-parts.ts'
-import type { ProducerIds } from '../coordinator/producer-ids.ts'
-import type { EncodeMarker } from '../coordinator/producer-markers.ts'
 import type { ProducerIdentity, TransactionError } from '../coordinator/producer-transaction.ts'
-import { ProducerTransactions } from '../coordinator/producer-transactions.ts'
-import { encodeMarker } from '../log/format/control.ts'
-import type { Crc32c } from '../log/format/crc32c.ts'
+import type { ProducerTransactions } from '../coordinator/producer-transactions.ts'
 import { KAFKA_ERRORS } from '../wire/errors.ts'
 import type { Call } from './handler.ts'
 import type { VerifyTransaction, World } from './world.ts'
@@ -37,23 +32,6 @@ export function claimOf(request: {
   readonly producerEpoch: number
 }): ProducerIdentity {
   return { producerId: request.producerId, epoch: request.producerEpoch }
-}
-
-/** The one coordinator there is, which never moves to another broker. */
-export const COORDINATOR_EPOCH = 0
-
-/** The coordinator of a broker whose topics are restored. */
-export function transactionsOf(
-  { ctx, engine, groupOffsets }: BrokerParts,
-  ids: ProducerIds,
-  crc32c: Crc32c,
-): ProducerTransactions {
-  const encode: EncodeMarker = (commit, { producerId, epoch }, timestamp) =>
-    encodeMarker(
-      { commit, coordinatorEpoch: COORDINATOR_EPOCH },
-      { baseOffset: 0, leaderEpoch: 0, producerId, producerEpoch: epoch, timestamp, crc32c },
-    )
-  return new ProducerTransactions(ctx, engine.meta, ids, groupOffsets, encode)
 }
 
 // ── Produce ─────────────────────────────────────────────────────────────────────────────────────

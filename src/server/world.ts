@@ -5,7 +5,6 @@
 import type { Broker } from '../broker.ts'
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
 import type { GroupLimits } from '../coordinator/classic-requests.ts'
-import { ProducerIds } from '../coordinator/producer-ids.ts'
 import type { ProducerTransactions } from '../coordinator/producer-transactions.ts'
 import type { Partition } from '../core/partition.ts'
 import { noCompression } from '../log/format/compression.ts'
@@ -15,7 +14,7 @@ import type { Cluster } from './cluster.ts'
 import { FetchSessions } from './fetch-sessions.ts'
 import type { Codecs } from './produced-batch.ts'
 import { TopicConfigs } from './topic-configs.ts'
-import { batchAdmission, transactionsOf } from './transactions.ts'
+import { batchAdmission } from './transactions.ts'
 
 export interface WorldOptions {
   /** Whether Metadata creates topics that it is asked for, where the client lets it. Default true. */
@@ -40,7 +39,6 @@ export class World {
   readonly cluster: Cluster
   readonly options: WorldOptions
   readonly configs: TopicConfigs
-  readonly producerIds: ProducerIds
   readonly transactions: ProducerTransactions
   readonly fetchSessions: FetchSessions
   readonly codecs: Codecs
@@ -59,8 +57,7 @@ export class World {
       crc32c: codecs?.crc32c ?? crc32c,
       compression: codecs?.compression ?? noCompression,
     }
-    this.producerIds = new ProducerIds(this.parts.engine.meta)
-    this.transactions = transactionsOf(this.parts, this.producerIds, this.codecs.crc32c)
+    this.transactions = this.parts.transactions
     this.verifyTransaction = batchAdmission(this.transactions)
   }
 }

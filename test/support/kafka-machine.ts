@@ -58,7 +58,7 @@ export class KafkaMachine {
     this.world = new DataWorld({ engine, clock: this.clock })
     await this.world.broker.restore()
     this.transactions = this.world.kafka.transactions
-    // What the process before had prepared is completed as soon as the coordinator is there.
+    // What the process before had prepared is completed now.
     await this.until(this.clock.settle())
   }
 

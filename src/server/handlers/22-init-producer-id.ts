@@ -31,7 +31,12 @@ export const initProducerId: Handler = handler(api, async (request, call, world)
 
 async function newId(world: World): Promise<Response> {
   try {
-    return { throttleTimeMs: 0, errorCode: 0, producerId: await world.producerIds.next(), producerEpoch: 0 }
+    return {
+      throttleTimeMs: 0,
+      errorCode: 0,
+      producerId: await world.transactions.ids.next(),
+      producerEpoch: 0,
+    }
   } catch (error) {
     world.parts.ctx.events.error(error, 'reserving producer ids')
     // What is not to be had yet: clients ask again.

@@ -3,12 +3,12 @@
  *
  *   0    flexible
  */
+import { COORDINATOR_EPOCH } from '../../coordinator/producer-markers.ts'
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { describeProducers as api } from '../../wire/messages/61-describe-producers.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { partitionOf } from '../partitions.ts'
-import { COORDINATOR_EPOCH } from '../transactions.ts'
 import type { World } from '../world.ts'
 
 type PartitionResponse = ResponseInputOf<typeof api>['topics'][number]['partitions'][number]
