@@ -121,8 +121,7 @@ export interface Begun {
   readonly usesIds: boolean
   /** `null`: there is none, or none yet. */
   readonly session: Session | null
-  readonly isFirst: boolean
-  /** What the session must be at when this ends. */
+  /** What the session must be at when this ends; where there is none, what was asked for. */
   readonly epoch: number
 }
 
@@ -146,8 +145,7 @@ export class FetchSessions {
     const usesIds = version >= FIRST_WITH_IDS
     if (sessionEpoch !== FIRST_EPOCH && sessionEpoch !== FINAL_EPOCH) return this.#goOn(request, usesIds)
     this.#sessions.delete(sessionId)
-    const isFirst = sessionEpoch === FIRST_EPOCH
-    return { ...begun(wantedOf(topics), usesIds), isFirst }
+    return begun(wantedOf(topics), usesIds, null, sessionEpoch)
   }
 
   #goOn({ sessionId, sessionEpoch, topics, forgottenTopicsData }: SessionRequest, usesIds: boolean): Begun {
@@ -168,20 +166,20 @@ export class FetchSessions {
       for (const partition of topic.partitions) partitions.delete(keyOf(topic, partition))
     }
     this.#sessions.delete(sessionId)
-    if (partitions.size === 0) return begun([], usesIds)
+    if (partitions.size === 0) return begun([], usesIds, null, FINAL_EPOCH)
     this.#sessions.set(sessionId, session)
     session.usedAt = this.#clock.monotonic()
     session.epoch = sessionEpoch === MAX_INT32 ? 1 : sessionEpoch + 1
-    return { ...begun([...partitions.values()], usesIds), session, epoch: session.epoch }
+    return begun([...partitions.values()], usesIds, session, session.epoch)
   }
 
   /** What of it is sent. */
   end<R extends Tellable>(
-    { session, isFirst, epoch, usesIds }: Begun,
+    { session, epoch, usesIds }: Begun,
     fetched: readonly Fetched<R>[],
   ): { readonly errorCode: number; readonly sessionId: number; readonly fetched: readonly Fetched<R>[] } {
     if (session === null) {
-      const sessionId = isFirst ? this.#create(fetched, usesIds) : NO_SESSION
+      const sessionId = epoch === FIRST_EPOCH ? this.#create(fetched, usesIds) : NO_SESSION
       return { errorCode: KAFKA_ERRORS.NONE, sessionId, fetched }
     }
     const { id: sessionId, partitions } = session
@@ -236,12 +234,12 @@ function wantedOf(topics: SessionRequest['topics']): Wanted[] {
   return wanted
 }
 
-function begun(wanted: readonly Wanted[], usesIds: boolean): Begun {
-  return { errorCode: KAFKA_ERRORS.NONE, wanted, usesIds, session: null, isFirst: false, epoch: 0 }
+function begun(wanted: readonly Wanted[], usesIds: boolean, session: Session | null, epoch: number): Begun {
+  return { errorCode: KAFKA_ERRORS.NONE, wanted, usesIds, session, epoch }
 }
 
 function refused(errorCode: number): Begun {
-  return { ...begun([], false), errorCode }
+  return { errorCode, wanted: [], usesIds: false, session: null, epoch: FINAL_EPOCH }
 }
 
 /** One of both is always the same. */

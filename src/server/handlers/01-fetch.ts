@@ -47,8 +47,8 @@ export const fetch: Handler = handler(api, (request, call, world) => {
   return fetching.run().then((all) => {
     if (all === null) return null
     const { errorCode, sessionId, fetched } = fetchSessions.end(begun, all)
-    const response = { throttleTimeMs: 0, errorCode, sessionId }
-    return { ...response, responses: byTopic(fetched), nodeEndpoints: hinted(world, call, fetched) }
+    const nodeEndpoints = hinted(world, call, fetched)
+    return { throttleTimeMs: 0, errorCode, sessionId, responses: byTopic(fetched), nodeEndpoints }
   })
 })
 
@@ -56,13 +56,13 @@ export const fetch: Handler = handler(api, (request, call, world) => {
 function byTopic(fetched: readonly Fetched<PartitionFetched>[]): TopicResponse[] {
   const topics: TopicResponse[] = []
   let partitions: PartitionFetched[] = []
-  let last: { readonly topic: string; readonly topicId: string } | undefined
+  let last: TopicResponse | undefined
   for (const { wanted, response } of fetched) {
     const { topic, topicId } = wanted
     if (topic !== last?.topic || topicId !== last.topicId) {
       partitions = []
-      last = { topic, topicId }
-      topics.push({ ...last, partitions })
+      last = { topic, topicId, partitions }
+      topics.push(last)
     }
     partitions.push(response)
   }
