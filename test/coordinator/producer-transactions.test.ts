@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Engine, PartitionLog, Refusal } from '../../src/log/contract.ts'
+import { fileEngine } from '../../src/log/file/file-engine.ts'
 import { memoryEngine } from '../../src/log/memory/memory-engine.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { changedEngine, changedLog } from '../support/engines.ts'
@@ -7,6 +8,7 @@ import { DataWorld } from '../support/kafka-data.ts'
 import { KafkaMachine } from '../support/kafka-machine.ts'
 import { committedValues, markersOf, TransactionalProducer } from '../support/kafka-transactions.ts'
 import { batchOf, by } from '../support/record-batches.ts'
+import { World } from '../support/world.ts'
 
 const DAY_MS = 86_400_000
 
@@ -132,6 +134,24 @@ describe('after a restart', () => {
     expect(await markersOf(machine.world, 'orders')).toEqual(['abort 0/1'])
   })
 
+  it('a transaction ends at its timeout also where nobody serves the protocol any more', async () => {
+    const machine = await KafkaMachine.open()
+    await machine.world.broker.createTopic('orders')
+    const producer = await started(machine.world, { timeoutMs: 10_000 })
+    await producer.send('orders', ['a'])
+    const clock = new ManualClock({ startMs: machine.clock.now() })
+    const engine = await fileEngine({ clock, fs: machine.fs.kill() })
+    const { broker } = new World({}, engine, clock)
+    await broker.restore()
+    const seen: unknown[] = []
+    await broker.subscribe('orders', ({ value }) => void seen.push(value))
+    await broker.publish('orders', 'b')
+    await clock.advance(9_999)
+    expect(seen).toEqual([])
+    await clock.advance(1)
+    expect(seen).toEqual(['b'])
+  })
+
   it('no producer id comes again', async () => {
     const machine = await KafkaMachine.open()
     const ids = new Set<number>()
@@ -216,6 +236,9 @@ describe('a log that takes no marker now', () => {
       const busy = protocol === 'v1' ? 'NOT_ENOUGH_REPLICAS' : 'CONCURRENT_TRANSACTIONS'
       expect(await producer.produce('orders', ['c'])).toBe(busy)
       if (protocol === 'v2') expect(await producer.commit()).toBe('PRODUCER_FENCED')
+      const old = new TransactionalProducer(world, 't', { versions: { commitOffsets: 1 } })
+      Object.assign(old, { producerId: producer.producerId, epoch: producer.epoch })
+      expect(await old.commitOffset('g', 'orders', 2)).toBe('COORDINATOR_NOT_AVAILABLE')
       expect(await committedValues(world, 'orders')).toEqual(['a'])
       expect(await committedValues(world, 'orders', 1)).toEqual([])
     },

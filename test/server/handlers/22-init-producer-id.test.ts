@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { Engine } from '../../../src/log/contract.ts'
+import { memoryEngine } from '../../../src/log/memory/memory-engine.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { initProducerId } from '../../../src/wire/messages/22-init-producer-id.ts'
+import { changedEngine } from '../../support/engines.ts'
 import { KafkaWorld } from '../../support/kafka.ts'
 import { DataWorld } from '../../support/kafka-data.ts'
 import {
@@ -32,6 +36,18 @@ describe('InitProducerId without a transactional id', () => {
     expect(again).toMatchObject({ errorCode: 0, producerId: 1, producerEpoch: 0 })
   })
 
+  it('lets clients ask again where an id cannot be reserved', async () => {
+    const clock = new ManualClock()
+    const inner = memoryEngine({ clock })
+    const meta = { ...metaOf(inner), put: () => Promise.reject(new Error('no')) }
+    const { send, raised } = new KafkaWorld({ engine: changedEngine(inner, { meta }), clock })
+    expect(await send(initProducerId, 5, IDEMPOTENT)).toMatchObject({
+      errorCode: KAFKA_ERRORS.COORDINATOR_LOAD_IN_PROGRESS,
+      producerId: -1,
+    })
+    expect(raised('error')).toHaveLength(1)
+  })
+
   it('refuses an id without an epoch, and an epoch without an id', async () => {
     const { send } = new KafkaWorld()
     const refused = { errorCode: KAFKA_ERRORS.INVALID_REQUEST, producerId: -1, producerEpoch: -1 }
@@ -39,6 +55,14 @@ describe('InitProducerId without a transactional id', () => {
     expect(await send(initProducerId, 3, { ...IDEMPOTENT, producerEpoch: 4 })).toMatchObject(refused)
   })
 })
+
+function metaOf({ meta }: Engine): Engine['meta'] {
+  return {
+    get: (key) => meta.get(key),
+    scan: (prefix) => meta.scan(prefix),
+    put: (changes) => meta.put(changes),
+  }
+}
 
 describe('InitProducerId with a transactional id', () => {
   let world: DataWorld

@@ -3,6 +3,7 @@ import { kafkaErrorName } from '../../../src/wire/errors.ts'
 import { addPartitionsToTxn } from '../../../src/wire/messages/24-add-partitions-to-txn.ts'
 import { DataWorld } from '../../support/kafka-data.ts'
 import { committedValues, markersOf, TransactionalProducer } from '../../support/kafka-transactions.ts'
+import { Hands, watch } from '../../support/world.ts'
 
 let world: DataWorld
 let producer: TransactionalProducer
@@ -148,5 +149,25 @@ describe('a batch of a transaction', () => {
     expect(await v2.produce('orders', ['a'], 1)).toBe('NONE')
     const { phase, partitions } = world.kafka.transactions.get('v2') ?? {}
     expect({ phase, names: Object.values(partitions ?? {}) }).toEqual({ phase: 'Ongoing', names: ['orders'] })
+  })
+})
+
+describe('a batch that stands in line for room', () => {
+  it('is refused when its transaction has ended meanwhile, so that nothing stays open', async () => {
+    await world.broker.createTopic('small', { retention: { records: 4 } })
+    const hands = new Hands()
+    await world.broker.subscribe('small', hands.take, { group: 'slow', ack: 'manual', concurrency: 4 })
+    for (const value of ['a', 'b', 'c', 'd']) await world.broker.publish('small', value)
+    await world.settle()
+    await producer.add('small')
+    const waiting = watch(producer.produce('small', ['late']))
+    await world.settle()
+    expect(waiting.state).toBe('waiting')
+    expect(await producer.abort()).toBe('NONE')
+    for (const delivery of hands.deliveries) await delivery.ack()
+    await world.settle()
+    expect(waiting).toEqual({ state: 'resolved', value: 'TRANSACTION_ABORTABLE' })
+    const { marks } = world.kafka.parts.topics.require('small').partitionAt(0).log
+    expect(marks.stable).toBe(marks.end)
   })
 })
