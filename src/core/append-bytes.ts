@@ -26,7 +26,7 @@ export interface BytesWait {
    * Called right before each attempt, for what depends on its moment. Anything but 0 keeps the batch from being appended,
    * and is the answer.
    */
-  readonly before?: (bytes: Uint8Array) => number
+  readonly before: (bytes: Uint8Array) => number
 }
 
 /** A number: that of `before`. */
@@ -51,7 +51,7 @@ export function appendBytes(
 }
 
 function append(partition: Partition, batch: Batch, { awaited, before }: BytesWait): BytesAnswer {
-  const code = before?.(batch.bytes as Uint8Array) ?? 0
+  const code = before(batch.bytes as Uint8Array)
   if (code !== 0) return code
   const answer = partition.append(batch, null)
   if (typeof answer === 'string') return answer

@@ -426,6 +426,17 @@ describe('a batch of a transaction', () => {
     })
   })
 
+  it('is what its producer may send while one is open, and nothing else', async () => {
+    const world = await worldOf()
+    const { log } = world.kafka.parts.topics.require('orders').partitionAt(0)
+    const bytes = batchOf({ producer: by(4, 0, 0, true) })
+    log.tryAppend({ count: 1, sizeBytes: bytes.length, columns: null, bytes, producer: null })
+    expect(await world.produce({ producer: by(4, 1) })).toMatchObject({
+      errorCode: KAFKA_ERRORS.INVALID_TXN_STATE,
+    })
+    expect(await world.produce({ producer: by(5, 1) })).toMatchObject(OK)
+  })
+
   it('is not taken for a partition that is not in the transaction', async () => {
     const world = await worldOf()
     const produced = await world.produce({ producer: by(4, 0, 0, true) }, { transactionalId: 'tx' })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { OdradekError } from '../../../src/model/errors.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { listOffsets } from '../../../src/wire/messages/02-list-offsets.ts'
 import { DataWorld } from '../../support/kafka-data.ts'
@@ -140,6 +141,18 @@ describe('ListOffsets', () => {
     expect(await ask(world, -1, { currentLeaderEpoch: 5 })).toMatchObject({
       errorCode: KAFKA_ERRORS.UNKNOWN_LEADER_EPOCH,
     })
+  })
+
+  it('says why an offset could not be looked for', async () => {
+    const world = await filled()
+    const { log } = world.kafka.parts.topics.require('orders').partitionAt(0)
+    log.offsetAt = () => Promise.reject(new OdradekError('STORAGE_ERROR', 'a disk that fails'))
+    expect(await ask(world, 0)).toMatchObject({ errorCode: KAFKA_ERRORS.KAFKA_STORAGE_ERROR, offset: -1 })
+    log.offsetAt = async () => {
+      await world.broker.deleteTopic('orders')
+      throw new OdradekError('CLOSED', 'the log is closed')
+    }
+    expect(await ask(world, 0)).toMatchObject({ errorCode: KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION })
   })
 
   it('says so where a partition is not there, or is asked for twice', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { OdradekError } from '../../../src/model/errors.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { deleteRecords } from '../../../src/wire/messages/21-delete-records.ts'
 import { DataWorld } from '../../support/kafka-data.ts'
@@ -61,6 +62,16 @@ describe('DeleteRecords', () => {
     const missing = { lowWatermark: -1, errorCode: KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION }
     expect(await deleteBelow(world, 0, 2, 1)).toMatchObject(missing)
     expect(await deleteBelow(world, 0, 2, 0, 'missing')).toMatchObject(missing)
+  })
+
+  it('says so where the disk fails', async () => {
+    const world = await filled()
+    const { log } = world.kafka.parts.topics.require('orders').partitionAt(0)
+    log.trim = () => Promise.reject(new OdradekError('OUTCOME_UNKNOWN', 'a disk that fails'))
+    expect(await deleteBelow(world, 1)).toMatchObject({
+      lowWatermark: -1,
+      errorCode: KAFKA_ERRORS.KAFKA_STORAGE_ERROR,
+    })
   })
 
   it('leaves to a reader that holds the log what it has not settled', async () => {
