@@ -16,7 +16,7 @@ import type { fetch } from '../wire/messages/01-fetch.ts'
 import type { Fetched, Wanted } from './fetch-sessions.ts'
 import type { Call } from './handler.ts'
 import { polled } from './long-poll.ts'
-import { epochError, isLeader, NO_EPOCH } from './partitions.ts'
+import { epochError, isLeader, leaderHint, NO_EPOCH } from './partitions.ts'
 import { storageError } from './storage-errors.ts'
 import type { World } from './world.ts'
 
@@ -28,6 +28,8 @@ const DIVERGES = -2
 /** First version whose clients know KAFKA_STORAGE_ERROR, and the first one that knows zstd. */
 const FIRST_WITH_STORAGE_ERRORS = 6
 const FIRST_WITH_ZSTD = 10
+/** From here on it is told who leads instead (KIP-951). */
+const FIRST_WITH_LEADERS = 16
 
 type Response = ResponseInputOf<typeof fetch>
 type Written = Response['responses'][number]['partitions'][number]
@@ -59,11 +61,9 @@ export class Fetching {
     this.#bytesLeft = Math.min(options.maxBytes, MAX_FETCH_BYTES)
   }
 
-  /** In the order of what is wanted; `null` where the client is gone. */
-  async run(): Promise<Fetched<PartitionFetched>[] | null> {
-    const { signal } = this.#call.client
+  /** In the order of what is wanted. Nothing is read any more for a client that is gone. */
+  async run(): Promise<Fetched<PartitionFetched>[]> {
     if (!this.#isReady()) await this.#poll()
-    if (signal.aborted) return null
     const fetched: Fetched<PartitionFetched>[] = []
     for (const wanted of this.#wanted) {
       const read = this.#answer(wanted)
@@ -167,10 +167,11 @@ export class Fetching {
   #answer(wanted: Wanted): PartitionFetched | Promise<PartitionFetched> {
     const code = this.#look(wanted)
     if (code === DIVERGES) return this.#diverging(wanted)
-    if (code !== KAFKA_ERRORS.NONE) return failure(wanted, this.#codeFor(code))
+    if (code !== KAFKA_ERRORS.NONE) return this.#failure(wanted, code)
     const { log } = wanted.found as Partition
     const hasNothing = wanted.fetchOffset >= this.#boundOf(log)
-    if (hasNothing || (this.#bytesLeft <= 0 && !this.#isEmpty)) return this.#success(wanted, null)
+    const isFull = this.#bytesLeft <= 0 && !this.#isEmpty
+    if (hasNothing || isFull || this.#call.client.signal.aborted) return this.#success(wanted, null)
     return this.#read(wanted, log)
   }
 
@@ -187,7 +188,7 @@ export class Fetching {
       return this.#success(wanted, slice)
     } catch (error) {
       const code = this.#find(wanted)
-      return failure(wanted, this.#codeFor(typeof code === 'number' ? code : storageError(error)))
+      return this.#failure(wanted, typeof code === 'number' ? code : storageError(error))
     }
   }
 
@@ -210,24 +211,29 @@ export class Fetching {
     return { ...this.#success(wanted, null), divergingEpoch: last }
   }
 
+  #failure(wanted: Wanted, code: number): PartitionFetched {
+    const { index, found } = wanted
+    const isOutOfRange = code === KAFKA_ERRORS.OFFSET_OUT_OF_RANGE
+    const marks = isOutOfRange && found !== null ? found.log.marks : null
+    const failure = {
+      partitionIndex: index,
+      errorCode: this.#codeFor(code),
+      highWatermark: marks?.high ?? -1,
+      lastStableOffset: marks?.stable ?? -1,
+      logStartOffset: marks?.start ?? -1,
+      abortedTransactions: null,
+      preferredReadReplica: -1,
+      records: NO_RECORDS,
+    }
+    const isAboutLeader =
+      code === KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER || code === KAFKA_ERRORS.FENCED_LEADER_EPOCH
+    if (!isAboutLeader || found === null || this.#call.version < FIRST_WITH_LEADERS) return failure
+    return { ...failure, currentLeader: leaderHint(this.#world, this.#call, found).currentLeader }
+  }
+
   /** Clients of the first versions do not know a disk that fails, and look for another leader when they are told so. */
   #codeFor(code: number): number {
     const isNews = this.#call.version < FIRST_WITH_STORAGE_ERRORS && code === KAFKA_ERRORS.KAFKA_STORAGE_ERROR
     return isNews ? KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER : code
-  }
-}
-
-function failure({ index, found }: Wanted, errorCode: number): PartitionFetched {
-  const isOutOfRange = errorCode === KAFKA_ERRORS.OFFSET_OUT_OF_RANGE
-  const marks = isOutOfRange && found !== null ? found.log.marks : null
-  return {
-    partitionIndex: index,
-    errorCode,
-    highWatermark: marks?.high ?? -1,
-    lastStableOffset: marks?.stable ?? -1,
-    logStartOffset: marks?.start ?? -1,
-    abortedTransactions: null,
-    preferredReadReplica: -1,
-    records: NO_RECORDS,
   }
 }

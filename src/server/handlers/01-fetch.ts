@@ -32,7 +32,6 @@ type TopicResponse = Response['responses'][number]
 type Endpoint = NonNullable<Response['nodeEndpoints']>[number]
 
 const READ_COMMITTED = 1
-const FIRST_WITH_LEADERS = 16
 
 export const fetch: Handler = handler(api, (request, call, world) => {
   const { fetchSessions } = world
@@ -45,9 +44,8 @@ export const fetch: Handler = handler(api, (request, call, world) => {
   const options = { committed, minBytes, maxBytes, maxWaitMs }
   const fetching = new Fetching(world, call, begun.wanted, begun.usesIds, options)
   return fetching.run().then((all) => {
-    if (all === null) return null
     const { errorCode, sessionId, fetched } = fetchSessions.end(begun, all)
-    const nodeEndpoints = hinted(world, call, fetched)
+    const nodeEndpoints = endpointsFor(world, call, fetched)
     return { throttleTimeMs: 0, errorCode, sessionId, responses: byTopic(fetched), nodeEndpoints }
   })
 })
@@ -69,20 +67,13 @@ function byTopic(fetched: readonly Fetched<PartitionFetched>[]): TopicResponse[]
   return topics
 }
 
-/** Says in each partition that has another leader which one, and answers where those are reached. */
-function hinted(world: World, call: Call, fetched: readonly Fetched<PartitionFetched>[]): Endpoint[] {
-  if (call.version < FIRST_WITH_LEADERS) return []
+/** Where the leaders are reached that partitions were told of. */
+function endpointsFor(world: World, call: Call, fetched: readonly Fetched<PartitionFetched>[]): Endpoint[] {
   const endpoints = new Map<number, Endpoint>()
   for (const { wanted, response } of fetched) {
-    const { found } = wanted
-    if (found === null || !isAboutLeaders(response.errorCode)) continue
-    const { currentLeader, endpoint } = leaderHint(world, call, found)
-    Object.assign(response, { currentLeader })
+    if (response.currentLeader === undefined || wanted.found === null) continue
+    const { endpoint } = leaderHint(world, call, wanted.found)
     if (endpoint !== undefined) endpoints.set(endpoint.nodeId, { ...endpoint, rack: null })
   }
   return [...endpoints.values()]
-}
-
-function isAboutLeaders(errorCode: number): boolean {
-  return errorCode === KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER || errorCode === KAFKA_ERRORS.FENCED_LEADER_EPOCH
 }

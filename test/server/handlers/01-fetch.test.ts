@@ -384,23 +384,26 @@ describe('a fetch that waits', () => {
     expect(fetched.value).toMatchObject({ errorCode: KAFKA_ERRORS.NOT_LEADER_OR_FOLLOWER })
   })
 
-  it('ends with its connection, without a response, and leaves nothing behind', async () => {
+  it('ends with its connection, reads nothing more, and leaves nothing behind', async () => {
     const world = await worldOf()
     const gone = new AbortController()
     const sender = { client: { signal: gone.signal } }
-    const fetched = watch(world.trySend(fetch, 12, world.fetchBody(patient), sender))
+    const fetched = watch(world.fetch({ ...patient, sender }))
     await world.settle()
     const { watchers } = world.kafka.parts.topics.require('orders').partitionAt(0)
     expect(watchers.size).toBe(1)
     expect(world.kafka.parts.ctx.due.size).toBe(1)
     gone.abort()
     await world.settle()
-    expect(fetched).toMatchObject({ state: 'resolved', value: null })
+    const nothing = { errorCode: KAFKA_ERRORS.NONE, records: new Uint8Array(0) }
+    expect(fetched.value).toMatchObject(nothing)
     expect(watchers.size).toBe(0)
     expect(world.kafka.parts.ctx.due.size).toBe(0)
-    const late = watch(world.trySend(fetch, 12, world.fetchBody(patient), sender))
+    const late = watch(world.fetch({ ...patient, sender }))
     await world.settle()
-    expect(late.value).toBeNull()
+    expect(late.value).toMatchObject(nothing)
+    await world.produce()
+    expect(await world.fetch({ sender })).toMatchObject(nothing)
   })
 
   it('keeps the broker from nothing: it is idle', async () => {
