@@ -2,10 +2,10 @@
  * The whole system in one job: orders from a file (or standard input) through one topic to five subscribers,
  * a dead letter, a replay, and a replay that is refused.
  *
- *   npm start                        the sample orders
- *   npm start -- my-orders.ndjson    your file, one JSON object a line
- *   cat orders.ndjson | npm start -- -
- *   npm start -- --data ./data       everything on disk: kill it in the middle, start it again, and it goes on
+ *   npm run quickstart                        the sample orders
+ *   npm run quickstart -- my-orders.ndjson    your file, one JSON object a line
+ *   cat orders.ndjson | npm run quickstart -- -
+ *   npm run quickstart -- --data ./data       everything on disk: kill it in the middle, start it again, and it goes on
  */
 import { createReadStream } from 'node:fs'
 import { relative } from 'node:path'
@@ -207,7 +207,7 @@ function summary(broker: Broker): void {
   }
 }
 
-// A reader that has seen enough (`npm start | head`) is no failure.
+// A reader that has seen enough (`npm run quickstart | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 try {
   const { values, positionals } = parseArgs({ options: { data: { type: 'string' } }, allowPositionals: true })
