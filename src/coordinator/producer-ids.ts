@@ -1,15 +1,17 @@
 /**
  * Ids of producers, each given out once, also across restarts. They are taken from blocks: that a block is taken is
- * durable before the first id of it is given out, so a crash wastes what is left of one and repeats none.
+ * durable before the first id of it is given out, so a crash wastes what is left of one and repeats none. Nobody is
+ * given 0, which clients say that have none.
  *
- *   meta: producer-ids = 3000
+ *   meta: producer-ids = 3001
  *
- *   0 ────── 1000 ────── 2000 ──── next ──── end = 3000
+ *   1 ────── 1001 ────── 2001 ──── next ──── end = 3001
  *     former processes        given out │ ours
  */
 import type { Meta } from '../log/contract.ts'
 
 const KEY = 'producer-ids'
+const FIRST = 1
 const BLOCK = 1_000
 
 export class ProducerIds {
@@ -32,7 +34,7 @@ export class ProducerIds {
   }
 
   async #reserve(): Promise<void> {
-    const first = (this.#meta.get(KEY) as number | undefined) ?? 0
+    const first = (this.#meta.get(KEY) as number | undefined) ?? FIRST
     try {
       await this.#meta.put([[KEY, first + BLOCK]])
       this.#next = first

@@ -12,9 +12,9 @@ async function take(ids: ProducerIds, count: number): Promise<number[]> {
 }
 
 describe('producer ids', () => {
-  it('count up from 0, over the end of a block', async () => {
+  it('count up from 1, over the end of a block', async () => {
     const ids = new ProducerIds(new MemoryMeta())
-    expect(await take(ids, 2_500)).toEqual(Array.from({ length: 2_500 }, (_, i) => i))
+    expect(await take(ids, 2_500)).toEqual(Array.from({ length: 2_500 }, (_, i) => i + 1))
   })
 
   it('are each given out once, however many ask at the same time', async () => {
@@ -49,7 +49,7 @@ describe('producer ids', () => {
     expect(given).toBeUndefined()
     stored()
     await asked
-    expect(given).toBe(0)
+    expect(given).toBe(1)
   })
 
   it('are to be had again after the store has failed', async () => {
@@ -61,7 +61,7 @@ describe('producer ids', () => {
     )
     await expect(Promise.all([ids.next(), ids.next()])).rejects.toThrow('no')
     fails = false
-    expect(await take(ids, 2)).toEqual([0, 1])
+    expect(await take(ids, 2)).toEqual([1, 2])
   })
 
   it('do not come again after a crash', async () => {

@@ -43,7 +43,7 @@ describe.each(['v1', 'v2'] as const)('a transaction that takes too long, %s', (p
     expect(phaseOf(world)).toBe('Ongoing')
     await world.clock.advance(1)
     expect(phaseOf(world)).toBe('CompleteAbort')
-    expect(await markersOf(world, 'orders')).toEqual(['abort 0/1'])
+    expect(await markersOf(world, 'orders')).toEqual(['abort 1/1'])
     expect(await producer.produce('orders', ['c'])).toBe('INVALID_PRODUCER_EPOCH')
     for (const commit of [true, false]) expect(await producer.end(commit)).toBe('PRODUCER_FENCED')
     expect(await producer.init()).toBe('NONE')
@@ -68,9 +68,9 @@ describe.each(['v1', 'v2'] as const)('a transaction that takes too long, %s', (p
     Object.assign(producer, { epoch: 32_766 })
     expect(await producer.send('orders', ['a'])).toBe('NONE')
     await world.clock.advance(1_000)
-    expect(await markersOf(world, 'orders')).toEqual(['abort 0/32767'])
+    expect(await markersOf(world, 'orders')).toEqual(['abort 1/32767'])
     expect(await producer.init()).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(producer.claim).toEqual({ producerId: 2, producerEpoch: 0 })
   })
 })
 
@@ -88,7 +88,7 @@ describe('a transactional id', () => {
     expect(phaseOf(world)).toBeUndefined()
     expect(await producer.add('orders')).toBe('INVALID_PRODUCER_ID_MAPPING')
     expect(await producer.init()).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(producer.claim).toEqual({ producerId: 2, producerEpoch: 0 })
   })
 
   it('is forgotten also by the next process', async () => {
@@ -131,7 +131,7 @@ describe('after a restart', () => {
     expect(phaseOf(machine.world)).toBe('Ongoing')
     await machine.clock.advance(1)
     expect(phaseOf(machine.world)).toBe('CompleteAbort')
-    expect(await markersOf(machine.world, 'orders')).toEqual(['abort 0/1'])
+    expect(await markersOf(machine.world, 'orders')).toEqual(['abort 1/1'])
   })
 
   it('a transaction ends at its timeout also where nobody serves the protocol any more', async () => {
@@ -255,8 +255,8 @@ describe('a log that takes no marker now', () => {
     refusing.wake()
     await world.settle()
     expect(phaseOf(world)).toBe('CompleteCommit')
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/0'])
-    expect(await markersOf(world, 'orders', 1)).toEqual(['commit 0/0'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/0'])
+    expect(await markersOf(world, 'orders', 1)).toEqual(['commit 1/0'])
     expect(await committedValues(world, 'orders', 1)).toEqual(['b'])
   })
 
@@ -292,12 +292,12 @@ describe('a log that takes no marker now', () => {
     await producer.send('orders', ['a'])
     refusing.refusals.set('orders/0', 'NO_ROOM')
     expect(await producer.commit()).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(producer.claim).toEqual({ producerId: 2, producerEpoch: 0 })
     refusing.refusals.clear()
     await world.clock.advance(1_000)
     expect(await producer.send('orders', ['b'])).toBe('NONE')
     expect(await producer.commit()).toBe('NONE')
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/32767', 'commit 1/1'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/32767', 'commit 2/1'])
   })
 
   it('is left out once its topic is deleted', async () => {
@@ -358,7 +358,7 @@ describe('what is prepared when the process ends', () => {
     await machine.kill()
     expect(phaseOf(machine.world)).toBe('CompleteCommit')
     expect(await committedValues(machine.world, 'orders')).toEqual(['a'])
-    expect(await markersOf(machine.world, 'orders')).toEqual(['commit 0/0'])
+    expect(await markersOf(machine.world, 'orders')).toEqual(['commit 1/0'])
   })
 })
 
@@ -380,7 +380,7 @@ describe('a marker of an epoch that a partition is ahead of', () => {
     })
     expect(answer).toMatchObject({ base: 1 })
     expect(await producer.commit()).toBe('NONE')
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/5'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/5'])
     expect(log.marks.stable).toBe(log.marks.end)
   })
 })

@@ -6,6 +6,8 @@
  *   3    says what the producer is, to go on after an error (KIP-360)
  *   4    PRODUCER_FENCED is known; before, INVALID_PRODUCER_EPOCH
  *   5    TRANSACTION_ABORTABLE is known
+ *
+ * Who says id 0 and epoch 0 says nothing: a client does that has neither (@platformatic/kafka 1.35), and nobody has id 0.
  */
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
@@ -23,7 +25,8 @@ export const initProducerId: Handler = handler(api, async (request, call, world)
   if ((producerId === -1) !== (producerEpoch === -1)) return failed(KAFKA_ERRORS.INVALID_REQUEST)
   if (transactionalId === null) return newId(world)
   if (!isCoordinator(world, call, transactionalId)) return failed(KAFKA_ERRORS.NOT_COORDINATOR)
-  const given = producerId === -1 ? null : claimOf(request)
+  const isNew = producerId === -1 || (producerId === 0 && producerEpoch === 0)
+  const given = isNew ? null : claimOf(request)
   const answer = await world.transactions.init(transactionalId, transactionTimeoutMs, given)
   if (typeof answer === 'string') return failed(transactionErrorCode(answer, call.version, SINCE))
   return { throttleTimeMs: 0, errorCode: 0, producerId: answer.producerId, producerEpoch: answer.epoch }

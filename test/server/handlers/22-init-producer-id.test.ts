@@ -23,7 +23,7 @@ describe('InitProducerId without a transactional id', () => {
       const { errorCode, producerId, producerEpoch } = await send(initProducerId, version, IDEMPOTENT)
       expect({ errorCode, producerId, producerEpoch }).toEqual({
         errorCode: 0,
-        producerId: version,
+        producerId: version + 1,
         producerEpoch: 0,
       })
     }
@@ -32,8 +32,8 @@ describe('InitProducerId without a transactional id', () => {
   it('gives a new id also to one that names the id it has', async () => {
     const { send } = new KafkaWorld()
     await send(initProducerId, 5, IDEMPOTENT)
-    const again = await send(initProducerId, 5, { ...IDEMPOTENT, producerId: 0, producerEpoch: 3 })
-    expect(again).toMatchObject({ errorCode: 0, producerId: 1, producerEpoch: 0 })
+    const again = await send(initProducerId, 5, { ...IDEMPOTENT, producerId: 1, producerEpoch: 3 })
+    expect(again).toMatchObject({ errorCode: 0, producerId: 2, producerEpoch: 0 })
   })
 
   it('lets clients ask again where an id cannot be reserved', async () => {
@@ -79,11 +79,11 @@ describe('InitProducerId with a transactional id', () => {
     const producer = producerOf()
     for (let version = 0; version <= 5; version++) {
       expect(await producer.init({}, version)).toBe('NONE')
-      expect(producer.claim).toEqual({ producerId: 0, producerEpoch: version })
+      expect(producer.claim).toEqual({ producerId: 1, producerEpoch: version })
     }
     const other = producerOf('v1', 'other')
     await other.init()
-    expect(other.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(other.claim).toEqual({ producerId: 2, producerEpoch: 0 })
   })
 
   it('refuses an empty transactional id', async () => {
@@ -110,15 +110,15 @@ describe('InitProducerId with a transactional id', () => {
       await older.send('orders', ['a'])
       const newer = producerOf(protocol)
       expect(await newer.init()).toBe('NONE')
-      expect(newer.claim).toEqual({ producerId: 0, producerEpoch: 1 })
-      expect(await markersOf(world, 'orders')).toEqual(['abort 0/1'])
+      expect(newer.claim).toEqual({ producerId: 1, producerEpoch: 1 })
+      expect(await markersOf(world, 'orders')).toEqual(['abort 1/1'])
       expect(await older.produce('orders', ['b'])).toBe('INVALID_PRODUCER_EPOCH')
       expect(await older.add('orders')).toBe('PRODUCER_FENCED')
       expect(await older.addOffsets('g')).toBe('PRODUCER_FENCED')
       expect(await older.commitOffset('g', 'orders', 0)).toBe('INVALID_PRODUCER_EPOCH')
       expect(await older.commit()).toBe('PRODUCER_FENCED')
-      expect(await older.init({ producerId: 0, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
-      expect(await older.init({ producerId: 0, producerEpoch: 0 }, 3)).toBe('INVALID_PRODUCER_EPOCH')
+      expect(await older.init({ producerId: 1, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
+      expect(await older.init({ producerId: 1, producerEpoch: 0 }, 3)).toBe('INVALID_PRODUCER_EPOCH')
       expect(await newer.send('orders', ['c'])).toBe('NONE')
       expect(await newer.commit()).toBe('NONE')
       expect(await committedValues(world, 'orders')).toEqual(['c'])
@@ -130,7 +130,7 @@ describe('InitProducerId with a transactional id', () => {
     await older.init()
     await newer.init()
     await newer.send('orders', ['a'])
-    expect(await older.init({ producerId: 0, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
+    expect(await older.init({ producerId: 1, producerEpoch: 0 })).toBe('PRODUCER_FENCED')
     expect(await newer.commit()).toBe('NONE')
     expect(await committedValues(world, 'orders')).toEqual(['a'])
   })
@@ -138,12 +138,12 @@ describe('InitProducerId with a transactional id', () => {
   it('goes on at the next epoch for a producer that says what it is, also when it asks twice', async () => {
     const producer = producerOf()
     await producer.init()
-    const given = { producerId: 0, producerEpoch: 0 }
+    const given = { producerId: 1, producerEpoch: 0 }
     expect(await producer.init(given)).toBe('NONE')
     expect(producer.epoch).toBe(1)
     expect(await producer.init(given)).toBe('NONE')
     expect(producer.epoch).toBe(1)
-    expect(await producer.init({ producerId: 0, producerEpoch: 1 })).toBe('NONE')
+    expect(await producer.init({ producerId: 1, producerEpoch: 1 })).toBe('NONE')
     expect(producer.epoch).toBe(2)
     expect(await producer.init(given)).toBe('PRODUCER_FENCED')
     expect(await producer.init({ producerId: 7, producerEpoch: 2 })).toBe('PRODUCER_FENCED')
@@ -153,38 +153,49 @@ describe('InitProducerId with a transactional id', () => {
     const producer = producerOf()
     await producer.init()
     await producer.send('orders', ['a'])
-    expect(await producer.init({ producerId: 0, producerEpoch: 0 })).toBe('NONE')
+    expect(await producer.init({ producerId: 1, producerEpoch: 0 })).toBe('NONE')
     expect(producer.epoch).toBe(1)
-    expect(await producer.init({ producerId: 0, producerEpoch: 0 })).toBe('NONE')
+    expect(await producer.init({ producerId: 1, producerEpoch: 0 })).toBe('NONE')
     expect(producer.epoch).toBe(1)
     expect(await committedValues(world, 'orders')).toEqual([])
+  })
+
+  it('takes id 0 and epoch 0 for nothing said, since clients do that have neither', async () => {
+    for (let epoch = 0; epoch < 3; epoch++) {
+      const producer = producerOf()
+      expect(await producer.init({ producerId: 0, producerEpoch: 0 })).toBe('NONE')
+      expect(producer.claim).toEqual({ producerId: 1, producerEpoch: epoch })
+      expect(await producer.send('orders', [`${epoch}`])).toBe('NONE')
+      expect(await producer.commit()).toBe('NONE')
+    }
+    expect(await committedValues(world, 'orders')).toEqual(['0', '1', '2'])
   })
 
   it('gives a new id to one that it does not know, whatever it says', async () => {
     const producer = producerOf()
     expect(await producer.init({ producerId: 99, producerEpoch: 9 })).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 0, producerEpoch: 0 })
+    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
   })
 
   it('goes on with another id when the epochs are used up: one is left to fence with', async () => {
     const producer = producerOf()
     for (let epoch = 0; epoch <= 32_766; epoch++) {
-      expect(await world.kafka.transactions.init('t', 60_000, null)).toEqual({ producerId: 0, epoch })
+      expect(await world.kafka.transactions.init('t', 60_000, null)).toEqual({ producerId: 1, epoch })
     }
-    Object.assign(producer, { producerId: 0, epoch: 32_766 })
+    Object.assign(producer, { producerId: 1, epoch: 32_766 })
     await producer.send('orders', ['a'])
-    const given = { producerId: 0, producerEpoch: 32_766 }
+    const given = { producerId: 1, producerEpoch: 32_766 }
     expect(await producer.init(given)).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
-    expect(await markersOf(world, 'orders')).toEqual(['abort 0/32767'])
+    expect(producer.claim).toEqual({ producerId: 2, producerEpoch: 0 })
+    expect(await markersOf(world, 'orders')).toEqual(['abort 1/32767'])
     expect(await producer.init(given)).toBe('NONE')
-    expect(producer.claim).toEqual({ producerId: 1, producerEpoch: 0 })
+    expect(producer.claim).toEqual({ producerId: 2, producerEpoch: 0 })
   })
 
   it('gives each of many that ask at once an epoch of its own', async () => {
     const producers = Array.from({ length: 20 }, () => producerOf())
     expect(await Promise.all(producers.map((each) => each.init()))).toEqual(Array(20).fill('NONE'))
-    expect(producers.map(({ producerId }) => producerId)).toEqual(Array(20).fill(0))
+    expect(producers.map(({ producerId }) => producerId)).toEqual(Array(20).fill(1))
     expect(new Set(producers.map(({ epoch }) => epoch)).size).toBe(20)
   })
 })

@@ -53,7 +53,7 @@ describe('AddPartitionsToTxn', () => {
     expect(await producer.add('orders')).toBe('NONE')
     await producer.produce('orders', ['a'])
     await producer.commit()
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/0'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/0'])
   })
 
   it('adds all of them or none: where one is not there, the others are not attempted', async () => {

@@ -108,11 +108,11 @@ describe('EndTxn before version 5', () => {
       expect(producer.epoch).toBe(0)
     }
     expect(await markersOf(world, 'orders')).toEqual([
-      'commit 0/0',
-      'abort 0/0',
-      'commit 0/0',
-      'abort 0/0',
-      'commit 0/0',
+      'commit 1/0',
+      'abort 1/0',
+      'commit 1/0',
+      'abort 1/0',
+      'commit 1/0',
     ])
   })
 
@@ -146,9 +146,9 @@ describe('EndTxn from version 5 on', () => {
     for (let epoch = 1; epoch <= 3; epoch++) {
       expect(await producer.send('orders', [`${epoch}`])).toBe('NONE')
       expect(await producer.end(epoch !== 2)).toBe('NONE')
-      expect(producer.claim).toEqual({ producerId: 0, producerEpoch: epoch })
+      expect(producer.claim).toEqual({ producerId: 1, producerEpoch: epoch })
     }
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/1', 'abort 0/2', 'commit 0/3'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/1', 'abort 1/2', 'commit 1/3'])
     expect(await committedValues(world, 'orders')).toEqual(['1', '3'])
   })
 
@@ -179,11 +179,11 @@ describe('EndTxn from version 5 on', () => {
     await exhaust(producer)
     await producer.send('orders', ['a'])
     const { claim } = producer
-    const answer = { errorCode: 0, producerId: 1, producerEpoch: 0 }
+    const answer = { errorCode: 0, producerId: 2, producerEpoch: 0 }
     expect(await producer.ended(true, claim)).toMatchObject(answer)
     expect(await producer.ended(true, claim)).toMatchObject(answer)
     expect((await producer.ended(false, claim)).errorCode).toBe(KAFKA_ERRORS.INVALID_TXN_STATE)
-    expect(await markersOf(world, 'orders')).toEqual(['commit 0/32767'])
+    expect(await markersOf(world, 'orders')).toEqual(['commit 1/32767'])
     expect(await committedValues(world, 'orders')).toEqual(['a'])
   })
 })

@@ -43,9 +43,9 @@ describe('ListTransactions', () => {
         errorCode: 0,
         unknownStateFilters: [],
         transactionStates: [
-          { transactionalId: 'app-done', producerId: 0, transactionState: 'CompleteCommit' },
-          { transactionalId: 'app-open', producerId: 1, transactionState: 'Ongoing' },
-          { transactionalId: 'tool', producerId: 2, transactionState: 'Empty' },
+          { transactionalId: 'app-done', producerId: 1, transactionState: 'CompleteCommit' },
+          { transactionalId: 'app-open', producerId: 2, transactionState: 'Ongoing' },
+          { transactionalId: 'tool', producerId: 3, transactionState: 'Empty' },
         ],
       })
     }
@@ -60,7 +60,7 @@ describe('ListTransactions', () => {
   })
 
   it('tells those of producers, and those that last for long', async () => {
-    expect(await ids({ producerIdFilters: [2, 0] })).toEqual(['app-done', 'tool'])
+    expect(await ids({ producerIdFilters: [3, 1] })).toEqual(['app-done', 'tool'])
     expect(await ids({ durationFilter: 999, stateFilters: ['Ongoing'] })).toEqual(['app-open'])
     expect(await ids({ durationFilter: 1_000, stateFilters: ['Ongoing'] })).toEqual([])
   })
@@ -103,7 +103,7 @@ describe('DescribeTransactions', () => {
         transactionState: 'Ongoing',
         transactionTimeoutMs: 60_000,
         transactionStartTimeMs: world.clock.now() - 1_000,
-        producerId: 1,
+        producerId: 2,
         producerEpoch: 0,
         topics: [{ topic: 'orders', partitions: [1, 0] }],
       },
@@ -133,7 +133,7 @@ describe('DescribeProducers', () => {
     expect(zero).toMatchObject({ partitionIndex: 0, errorCode: 0, errorMessage: null })
     expect(zero?.activeProducers).toEqual([
       {
-        producerId: 0,
+        producerId: 1,
         producerEpoch: 0,
         lastSequence: 0,
         lastTimestamp: START_MS,
@@ -141,7 +141,7 @@ describe('DescribeProducers', () => {
         currentTxnStartOffset: -1,
       },
       {
-        producerId: 1,
+        producerId: 2,
         producerEpoch: 0,
         lastSequence: 1,
         lastTimestamp: START_MS + 1,
