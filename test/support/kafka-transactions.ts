@@ -209,7 +209,7 @@ function nextOf(bytes: Uint8Array): number {
 }
 
 /** As Kafka's consumer does it: aborted producers from their first offset on, until their marker. */
-export function withoutAborted(
+function withoutAborted(
   bytes: Uint8Array,
   aborted: readonly { readonly producerId: number; readonly firstOffset: number }[],
 ): ReadRecord[] {
