@@ -13,6 +13,8 @@ process.on('SIGTERM', () => {
   child.kill('SIGTERM')
 })
 
+const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
+
 const VERBS = { produce, consume, read, admin }
 await VERBS[verb]()
 
@@ -49,8 +51,6 @@ async function produce() {
   }
   say({ done: true })
 }
-
-const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
 
 function recordOf(line) {
   const [topic, partition, offset, key, value, headers = ''] = line.split('\t')
