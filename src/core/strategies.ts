@@ -11,9 +11,9 @@
  *   sticky-key        the member that the key belongs to, busy or not; keyless as round-robin
  */
 import { OdradekError } from '../model/errors.ts'
+import { hashKey } from '../model/key-hash.ts'
 import type { DeliveryStrategy, MemberView, StrategyName } from '../model/options.ts'
 import type { LogRecord } from '../model/record.ts'
-import { hashKey } from './partitioner.ts'
 
 type Members = readonly MemberView[]
 interface GroupState {

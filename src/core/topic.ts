@@ -11,6 +11,7 @@
  */
 import { LOG_CLOSED, LOG_STORAGE_FULL, NO_ROOM } from '../log/contract.ts'
 import { abortedError, messageOf, OdradekError } from '../model/errors.ts'
+import { partitionOf } from '../model/key-hash.ts'
 import type { PublishEntry, Published, PublishOptions } from '../model/options.ts'
 import type { CoreContext } from './context.ts'
 import {
@@ -30,7 +31,7 @@ import { encoded } from './encode.ts'
 import { Histogram } from './histogram.ts'
 import { LetterIndex } from './letters.ts'
 import type { Partition } from './partition.ts'
-import { partitionOf, StickyRoundRobin } from './partitioner.ts'
+import { StickyRoundRobin } from './partitioner.ts'
 import { type Part, partOf } from './parts.ts'
 import { publishDrafts } from './publish-all.ts'
 import { isLost, PublishIds } from './publish-ids.ts'

@@ -3,7 +3,7 @@
  * spread over them by a hash, and whoever asks the wrong one is told so, as in a real cluster. All nodes share one
  * world; only who answers for what differs.
  */
-import { murmur2 } from '../core/partitioner.ts'
+import { murmur2 } from '../model/key-hash.ts'
 
 export interface Address {
   readonly host: string

@@ -37,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: ['model', 'log/format'],
   client: ['model', 'log/format', 'wire'],
   server: ['model', 'log/contract.ts', 'log/format', 'core', 'coordinator', 'broker.ts', 'wire'],
-  cli: ['model', 'log/file', 'log/format', 'node', 'wire', 'client', 'server'],
+  cli: ['model', 'log/file', 'log/format', 'node', 'wire', 'client', 'server', 'index.ts'],
   // Values reach an engine's logs as the core hands them over: encoded by the same function.
   testing: ['model', 'log/contract.ts', 'log/format', 'core', 'broker.ts', 'index.ts', 'server'],
 }
