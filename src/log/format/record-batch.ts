@@ -193,14 +193,15 @@ export function encodeBatch(
 
 /**
  * The rows of the batch at `at`, in memory of their own; `sizes` are the encoded sizes of the records. The
- * CRC is not looked at: `validateBatch` did that once. Control records are rows too, undecoded. A value that the codec cannot decode is what
- * `badValue` makes of it; without that, the codec's error is thrown.
+ * CRC is not looked at: `validateBatch` did that once. Control records are rows too, undecoded. A value that the codec
+ * cannot decode is what `badValue` makes of it; without that, the codec's error is thrown. Without a codec, values stay
+ * bytes, and headers as they are.
  * @throws OdradekError CORRUPT_LOG, or UNSUPPORTED when the compression is not available.
  */
 export function decodeBatch(
   bytes: Uint8Array,
   at: number,
-  codec: ValueCodec,
+  codec: ValueCodec | null,
   compression: CompressionPort,
   badValue?: BadValue,
 ): Columns {

@@ -20,7 +20,7 @@ export type BadValue = (cause: unknown, bytes: Uint8Array | null) => unknown
 export function readRecords(
   records: Uint8Array,
   header: BatchHeader,
-  codec: ValueCodec,
+  codec: ValueCodec | null,
   badValue: BadValue | undefined,
 ): Columns {
   const { baseOffset, count, lastOffsetDelta } = header
@@ -63,7 +63,7 @@ const MAX_SEEN = 8
 class RecordReader {
   readonly #in: ByteReader
   readonly #end: number
-  readonly #codec: ValueCodec
+  readonly #codec: ValueCodec | null
   readonly #badValue: BadValue | undefined
   readonly #baseTimestamp: number
   /** The broker's time for all records, or null where each has its own. */
@@ -72,7 +72,12 @@ class RecordReader {
   readonly #names: Seen[] = []
   readonly #values: Seen[] = []
 
-  constructor(records: Uint8Array, header: BatchHeader, codec: ValueCodec, badValue: BadValue | undefined) {
+  constructor(
+    records: Uint8Array,
+    header: BatchHeader,
+    codec: ValueCodec | null,
+    badValue: BadValue | undefined,
+  ) {
     this.#in = new ByteReader(records, 0, records.length)
     this.#end = records.length
     this.#codec = codec
@@ -158,6 +163,7 @@ class RecordReader {
 
   /** Decodes a value by the header that says its type, and takes that out if it has served. */
   #value(bytes: Uint8Array | null, entries: HeaderEntry[] | null): unknown {
+    if (this.#codec === null) return bytes
     const at = entries === null ? -1 : entries.findLastIndex(saysType)
     const [name, type] = entries?.[at] ?? NO_TYPE
     let value: unknown

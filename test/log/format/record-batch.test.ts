@@ -254,6 +254,20 @@ describe('a value', () => {
     expect(decode(bytes)).toMatchObject([{ value: [1], headers: [['content-type', 'text/plain']] }])
   })
 
+  it('leaves values as bytes and headers as they were where there is no codec', () => {
+    const headers: Row['headers'] = [['content-type', 'text/plain']]
+    const bytes = encode([row('text'), row(Uint8Array.of(1), { headers, offset: 1 })])
+    const read = rowsOf(decodeBatch(bytes, 0, null, noCompression))
+    expect(read.map(({ value }) => value)).toEqual([bytesOf('text'), Uint8Array.of(1)])
+    expect(read.map((each) => each.headers)).toEqual([
+      [['content-type', 'text/plain; charset=utf-8']],
+      [
+        ['content-type', 'text/plain'],
+        ['__odradek.untyped', null],
+      ],
+    ])
+  })
+
   it('that the codec cannot decode is an error, or what the caller puts in its place', () => {
     const bytes = encode([
       row('good'),
