@@ -89,22 +89,26 @@ async function operationsOf(protocol: Protocol): Promise<number> {
   return machine.operations - before
 }
 
-describe.each(['v1', 'v2'] as const)('a process that ends anywhere, transactions %s', (protocol) => {
-  it.each(['kill', 'power loss'] as const)(
-    '%s: a transaction is there as a whole or not at all',
-    async (way) => {
-      const operations = await operationsOf(protocol)
-      expect(operations).toBeGreaterThan(30)
-      for (let last = 1; last <= operations; last++) {
-        const machine = await prepared()
-        machine.haltIn = last
-        machine.haltHow = last % 2 === 0 ? 'before' : 'after'
-        const told: Told = { committed: [], aborted: [], asked: null }
-        await machine.until(program(machine, protocol, told))
-        if (way === 'kill') await machine.kill()
-        else await machine.powerLoss(last)
-        await check(machine, told, `${way} at operation ${last}, seed ${last}`)
-      }
-    },
-  )
-})
+describe.each(['v1', 'v2'] as const)(
+  'a process that ends anywhere, transactions %s',
+  { timeout: 120_000 },
+  (protocol) => {
+    it.each(['kill', 'power loss'] as const)(
+      '%s: a transaction is there as a whole or not at all',
+      async (way) => {
+        const operations = await operationsOf(protocol)
+        expect(operations).toBeGreaterThan(30)
+        for (let last = 1; last <= operations; last++) {
+          const machine = await prepared()
+          machine.haltIn = last
+          machine.haltHow = last % 2 === 0 ? 'before' : 'after'
+          const told: Told = { committed: [], aborted: [], asked: null }
+          await machine.until(program(machine, protocol, told))
+          if (way === 'kill') await machine.kill()
+          else await machine.powerLoss(last)
+          await check(machine, told, `${way} at operation ${last}, seed ${last}`)
+        }
+      },
+    )
+  },
+)
