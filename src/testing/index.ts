@@ -6,6 +6,7 @@
 export {
   type Appended,
   type At,
+  type BatchCodecs,
   type ByteSlice,
   type Cleanup,
   type Engine,
