@@ -3,6 +3,7 @@ import { deliveryObject } from './alternatives/delivery-object.ts'
 import { drainScheduling } from './alternatives/drain-scheduling.ts'
 import { logShapes } from './alternatives/log-shapes.ts'
 import { settling } from './alternatives/settling.ts'
+import { wireCodecs } from './alternatives/wire-codecs.ts'
 import type { Scenario } from './scenario.ts'
 import { asyncResolved, asyncWaiting } from './scenarios/async-handlers.ts'
 import { awaitPublish } from './scenarios/await-publish.ts'
@@ -46,4 +47,10 @@ export const scenarios: readonly Scenario[] = [
   fileLatency,
 ]
 
-export const alternatives: readonly Scenario[] = [logShapes, deliveryObject, drainScheduling, settling]
+export const alternatives: readonly Scenario[] = [
+  logShapes,
+  deliveryObject,
+  drainScheduling,
+  settling,
+  wireCodecs,
+]
