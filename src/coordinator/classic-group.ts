@@ -148,7 +148,7 @@ export class ClassicGroup {
 
   /** It has joined; the answer is given when all have. */
   #await(member: ClassicMember, request: JoinRequest): Promise<JoinResult | null> {
-    member.update(request)
+    this.members.update(member, request)
     member.answerJoin(refusedJoin('REBALANCE_IN_PROGRESS', member.id))
     const answered = member.waitToJoin(request.signal, () => {
       // Of one that can come again it counts that it has joined; of others nobody will hear.

@@ -122,10 +122,6 @@ export class ClassicMember extends Due {
 
   // ── what it said ──────────────────────────────────────────────────────────────────────────────
 
-  knows(protocol: string): boolean {
-    return this.protocols.some(({ name }) => name === protocol)
-  }
-
   /** What it said for a protocol. */
   metadataFor(protocol: string | null): Uint8Array {
     return this.protocols.find(({ name }) => name === protocol)?.metadata ?? NO_ASSIGNMENT

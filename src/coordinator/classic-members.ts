@@ -3,14 +3,16 @@
  * all of them together: whom a request comes from, which protocol they choose, how long they wait for one another.
  *
  * Invariants: the leader is a member, and there is one while there are members. A static member is under its instance
- * and its id, or under neither.
+ * and its id, or under neither. What a member says changes here alone, so that protocols are counted, not asked for.
  */
 import type { ClassicMember } from './classic-member.ts'
-import type { GroupError, MemberRef, Protocol } from './classic-requests.ts'
+import type { GroupError, JoinRequest, MemberRef, Protocol } from './classic-requests.ts'
 
 export class ClassicMembers {
   readonly #byId = new Map<string, ClassicMember>()
   readonly #byInstance = new Map<string, ClassicMember>()
+  /** How many know a protocol. */
+  readonly #knowing = new Map<string, number>()
   #leader: ClassicMember | null = null
 
   get size(): number {
@@ -38,17 +40,35 @@ export class ClassicMembers {
     this.#byId.set(member.id, member)
     if (member.instanceId !== null) this.#byInstance.set(member.instanceId, member)
     this.#leader ??= member
+    this.#count(member, 1)
+  }
+
+  /** It says something else from now on. */
+  update(member: ClassicMember, request: JoinRequest): void {
+    this.#count(member, -1)
+    member.update(request)
+    this.#count(member, 1)
+  }
+
+  #count({ protocols }: ClassicMember, change: 1 | -1): void {
+    for (const name of new Set(protocols.map((each) => each.name))) {
+      const count = (this.#knowing.get(name) ?? 0) + change
+      if (count === 0) this.#knowing.delete(name)
+      else this.#knowing.set(name, count)
+    }
   }
 
   /** `member` is what `former` was. */
   replace(former: ClassicMember, member: ClassicMember): void {
     this.#byId.delete(former.id)
+    this.#count(former, -1)
     this.add(member)
     if (this.#leader === former) this.#leader = member
   }
 
   remove(member: ClassicMember): void {
     this.#byId.delete(member.id)
+    this.#count(member, -1)
     if (member.instanceId !== null) this.#byInstance.delete(member.instanceId)
     if (this.#leader === member) this.#leader = this.#byId.values().next().value ?? null
   }
@@ -56,6 +76,7 @@ export class ClassicMembers {
   clear(): void {
     this.#byId.clear()
     this.#byInstance.clear()
+    this.#knowing.clear()
     this.#leader = null
   }
 
@@ -94,11 +115,12 @@ export class ClassicMembers {
   }
 
   #allKnow(protocol: string): boolean {
-    return [...this].every((member) => member.knows(protocol))
+    return this.#knowing.get(protocol) === this.size
   }
 
   get haveAllJoined(): boolean {
-    return [...this].every(({ isJoining }) => isJoining)
+    for (const { isJoining } of this) if (!isJoining) return false
+    return true
   }
 
   /** What the most patient one would wait for the others. */
