@@ -8,7 +8,7 @@ import type { Api, RequestInputOf, ResponseOf } from '../wire/api.ts'
 import { KAFKA_ERRORS, kafkaErrorName } from '../wire/errors.ts'
 import { metadata } from '../wire/messages/03-metadata.ts'
 import { findCoordinator } from '../wire/messages/10-find-coordinator.ts'
-import { type BrokerAddress, Connection, type ConnectionOptions } from './connection.ts'
+import { type BrokerAddress, Connection, type ConnectionOptions, type RequestOptions } from './connection.ts'
 
 export type Metadata = ResponseOf<typeof metadata>
 export type TopicMetadata = Metadata['topics'][number]
@@ -16,6 +16,8 @@ export type TopicMetadata = Metadata['topics'][number]
 /** Pause before what a broker refused for now is tried again, and how often. */
 const RETRY_MS = 100
 const RETRIES = 50
+/** Heartbeats must not wait for fetches. */
+const COORDINATION = 'coordination'
 
 const NOT_THE_ONE: ReadonlySet<number> = new Set([
   KAFKA_ERRORS.LEADER_NOT_AVAILABLE,
@@ -54,7 +56,7 @@ export class KafkaCluster {
   readonly #bootstrap: readonly BrokerAddress[]
   readonly #options: ConnectionOptions
   readonly #brokers = new Map<number, BrokerAddress>()
-  /** By address. */
+  /** By address and line. */
   readonly #connections = new Map<string, Promise<Connection>>()
   readonly #topics = new Map<string, TopicMetadata>()
 
@@ -76,12 +78,13 @@ export class KafkaCluster {
     throw failed
   }
 
-  async broker(id: number): Promise<Connection> {
+  /** `line`: a connection beside the others. What waits on one, as a fetch does, is not waited for on another. */
+  async broker(id: number, line: string = ''): Promise<Connection> {
     let address = this.#brokers.get(id)
     if (address === undefined) await this.metadata([])
     address = this.#brokers.get(id)
     if (address === undefined) throw new OdradekError('CONNECTION_FAILED', `there is no broker ${id}`)
-    return this.#connect(address)
+    return this.#connect(address, line)
   }
 
   /** `topics`: names; null for all. What it answers of topics is remembered. */
@@ -138,7 +141,7 @@ export class KafkaCluster {
       const keys = { key: group, keyType: 0, coordinatorKeys: [group] }
       const answer = await connection.request(findCoordinator, keys)
       const { errorCode, nodeId, errorMessage } = answer.coordinators[0] ?? answer
-      if (errorCode === KAFKA_ERRORS.NONE) return this.broker(nodeId)
+      if (errorCode === KAFKA_ERRORS.NONE) return this.broker(nodeId, COORDINATION)
       if (retries === 0 || !isNotTheOne(errorCode))
         throw kafkaError(errorCode, `group "${group}"`, errorMessage)
       await this.pause()
@@ -151,7 +154,7 @@ export class KafkaCluster {
     api: A,
     body: RequestInputOf<A>,
     errorOf: (answer: ResponseOf<A>) => number,
-    options: { waitMs?: number } = {},
+    options: RequestOptions = {},
   ): Promise<ResponseOf<A>> {
     for (let retries = RETRIES; ; retries--) {
       const connection = await this.coordinator(group)
@@ -175,8 +178,8 @@ export class KafkaCluster {
     }
   }
 
-  async #connect(address: BrokerAddress): Promise<Connection> {
-    const key = `${address.host}:${address.port}`
+  async #connect(address: BrokerAddress, line: string = ''): Promise<Connection> {
+    const key = `${address.host}:${address.port} ${line}`
     const known = this.#connections.get(key)
     if (known !== undefined) {
       const connection = await known.catch(() => undefined)

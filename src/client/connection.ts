@@ -33,6 +33,14 @@ export interface BrokerAddress {
   readonly port: number
 }
 
+export interface RequestOptions {
+  readonly version?: number | undefined
+  /** The newest version that says what is wanted in the way it is wanted. */
+  readonly upTo?: number
+  /** How long the request itself lets the broker take. */
+  readonly waitMs?: number
+}
+
 interface Waiting {
   readonly correlationId: number
   readonly take: (frame: Uint8Array) => void
@@ -88,10 +96,10 @@ export class Connection {
   }
 
   /** The newest version of an API that both sides speak; undefined for none. */
-  versionOf(api: Api): number | undefined {
+  versionOf(api: Api, upTo: number = Number.POSITIVE_INFINITY): number | undefined {
     const range = this.#versions.get(api.key)
     if (range === undefined) return undefined
-    const version = Math.min(api.max, range.maxVersion)
+    const version = Math.min(api.max, range.maxVersion, upTo)
     return version < api.min || version < range.minVersion ? undefined : version
   }
 
@@ -101,14 +109,13 @@ export class Connection {
   }
 
   /**
-   * Sends a request in the newest version that both sides speak, or in the one that is given. `waitMs`: how long the
-   * request itself lets the broker take.
+   * Sends a request in the newest version that both sides speak, or in the one that is given.
    * @throws OdradekError UNSUPPORTED, TIMEOUT, CONNECTION_FAILED, PROTOCOL_ERROR
    */
   request<A extends Api>(
     api: A,
     body: RequestInputOf<A>,
-    { version = this.versionOf(api), waitMs = 0 }: { version?: number | undefined; waitMs?: number } = {},
+    { upTo = Number.POSITIVE_INFINITY, version = this.versionOf(api, upTo), waitMs = 0 }: RequestOptions = {},
   ): Promise<ResponseOf<A>> {
     if (version === undefined) return Promise.reject(unspoken(api, this.address))
     if (this.#ended !== undefined) return Promise.reject(this.#ended)
