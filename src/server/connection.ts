@@ -80,7 +80,12 @@ export class Connection {
     this.#socket = socket
     this.#shared = shared
     const { clock, due } = shared.ctx
-    this.session = new Session(host, door, () => due.cancel(this.#deadline))
+    this.session = new Session(
+      host,
+      door,
+      () => due.cancel(this.#deadline),
+      () => this.drain(),
+    )
     this.#outbox = new Outbox(socket, this.#written)
     this.#activeAt = clock.monotonic()
     due.schedule(this.#idle, this.#activeAt + shared.limits.maxIdleMs)

@@ -12,6 +12,7 @@
  */
 import type { Api, RequestOf, ResponseInputOf } from '../wire/api.ts'
 import type { Node } from './cluster.ts'
+import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
 /** Who sent a request. */
@@ -30,6 +31,8 @@ export interface Call {
   /** Empty where the client has none. */
   readonly clientId: string
   readonly client: Client
+  /** What the connection knows of the client; handlers of authentication alone look at it. */
+  readonly session?: Session
   /** The one that was asked. */
   readonly node: Node
   /** The listener's name, for its advertised addresses. */

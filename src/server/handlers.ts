@@ -13,6 +13,7 @@ import { leaveGroup } from './handlers/13-leave-group.ts'
 import { syncGroup } from './handlers/14-sync-group.ts'
 import { describeGroups } from './handlers/15-describe-groups.ts'
 import { listGroups } from './handlers/16-list-groups.ts'
+import { saslHandshake } from './handlers/17-sasl-handshake.ts'
 import { apiVersionsOf } from './handlers/18-api-versions.ts'
 import { createTopics } from './handlers/19-create-topics.ts'
 import { deleteTopics } from './handlers/20-delete-topics.ts'
@@ -26,6 +27,7 @@ import { txnOffsetCommit } from './handlers/28-txn-offset-commit.ts'
 import { describeConfigs } from './handlers/32-describe-configs.ts'
 import { alterConfigs } from './handlers/33-alter-configs.ts'
 import { describeLogDirs } from './handlers/35-describe-log-dirs.ts'
+import { saslAuthenticate } from './handlers/36-sasl-authenticate.ts'
 import { createPartitions } from './handlers/37-create-partitions.ts'
 import { deleteGroups } from './handlers/42-delete-groups.ts'
 import { electLeaders } from './handlers/43-elect-leaders.ts'
@@ -55,6 +57,7 @@ export const HANDLERS: readonly Handler[] = [
   syncGroup,
   describeGroups,
   listGroups,
+  saslHandshake,
   apiVersionsOf(() => HANDLERS),
   createTopics,
   deleteTopics,
@@ -68,6 +71,7 @@ export const HANDLERS: readonly Handler[] = [
   describeConfigs,
   alterConfigs,
   describeLogDirs,
+  saslAuthenticate,
   createPartitions,
   deleteGroups,
   electLeaders,

@@ -1,3 +1,7 @@
 /** `odradek/server`: a broker at a port, for Kafka's clients. */
+
+export type { PlainMechanism, SaslMechanism, SaslOptions, ScramCredential } from './sasl-options.ts'
+export type { ScramMechanism } from './scram.ts'
 export { type KafkaServer, type ServerAddress, serve } from './server.ts'
 export type { ListenerOptions, ServeOptions } from './server-options.ts'
+export type { TlsOptions } from './tls-options.ts'

@@ -1,49 +1,102 @@
-/** A port that takes connections, and what the system says when it cannot. */
+/**
+ * A port that takes connections, by TLS or not, and what the system says when it cannot.
+ *
+ *   system ─► admit ─► ( TLS handshake ) ─► accept
+ *
+ * A connection is admitted, and counts, before its handshake; who does not come to the end of that is gone within
+ * seconds. Those that came before `start` wait for it.
+ */
 import { createServer, type Server, type Socket } from 'node:net'
-import { OdradekError } from '../model/errors.ts'
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import { messageOf, OdradekError } from '../model/errors.ts'
 import type { Address } from './cluster.ts'
+import { AUTHENTICATION_DEADLINE_MS } from './limits.ts'
+import type { TlsSettings } from './tls-options.ts'
 
 const V4_MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i
+// Half open: what a client has asked for is answered also when it says that it sends no more.
+const SOCKETS = { allowHalfOpen: true, noDelay: true, keepAlive: true } as const
+const PLAINTEXT: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_HTTP_REQUEST',
+  'ERR_SSL_HTTPS_PROXY_REQUEST',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_RECORD_LAYER_FAILURE',
+])
+
+export interface Visitors {
+  /** Whether a connection may come in at all; one that may not is closed. */
+  admit(socket: Socket): boolean
+  /** Bytes of Kafka's protocol can be exchanged. */
+  accept(socket: Socket): void
+  /** It did not come to that, for this reason. */
+  failed(host: string, reason: string): void
+  /** Connections that the system could not hand over. */
+  onError(error: Error): void
+}
 
 export class Listener {
   /** Where it listens, with the port that the system chose. */
   readonly address: Address
   readonly #server: Server
+  readonly #secure: boolean
+  #visitors: Visitors | undefined
   /** Came before `start`. */
   readonly #early: Socket[] = []
-  #onError: (error: Error) => void = () => {}
+  readonly #earlySecured: Socket[] = []
 
   /** Port 0: a free one. @throws OdradekError LISTEN_ERROR */
-  static async open(address: Address): Promise<Listener> {
-    // Half open: what a client has asked for is answered also when it says that it sends no more.
-    const server = createServer({ allowHalfOpen: true, noDelay: true, keepAlive: true })
+  static async open(address: Address, tls?: TlsSettings): Promise<Listener> {
+    const server =
+      tls === undefined
+        ? createServer(SOCKETS)
+        : createTlsServer({
+            ...SOCKETS,
+            ...(tls as TlsOptions),
+            rejectUnauthorized: tls.requestCert,
+            handshakeTimeout: AUTHENTICATION_DEADLINE_MS,
+          })
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error) => reject(listenError(address, error)))
       server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
     })
-    return new Listener(address.host, server)
+    return new Listener(address.host, server, tls !== undefined)
   }
 
-  private constructor(host: string, server: Server) {
+  private constructor(host: string, server: Server, secure: boolean) {
     const bound = server.address()
     this.address = { host, port: typeof bound === 'object' && bound !== null ? bound.port : 0 }
     this.#server = server
-    server.on('connection', this.#hold)
-    server.on('error', (error) => this.#onError(error))
+    this.#secure = secure
+    server.on('connection', (socket: Socket) => this.#onConnection(socket))
+    server.on('error', (error) => this.#visitors?.onError(error))
+    if (!secure) return
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (this.#visitors === undefined) this.#hold(socket, this.#earlySecured)
+      else this.#visitors.accept(socket)
+    })
+    server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
+      this.#visitors?.failed(hostOf(socket), handshakeError(error, socket))
+      socket.destroy()
+    })
   }
 
-  readonly #hold = (socket: Socket): void => {
+  #onConnection(socket: Socket): void {
+    if (this.#visitors === undefined) this.#hold(socket, this.#early)
+    else if (!this.#visitors.admit(socket)) socket.destroy()
+    else if (!this.#secure) this.#visitors.accept(socket)
+  }
+
+  #hold(socket: Socket, among: Socket[]): void {
     // Without a listener, an error would end the process.
     socket.on('error', () => socket.destroy())
-    this.#early.push(socket)
+    among.push(socket)
   }
 
-  /** `accept` gets every connection; `onError` hears of those that the system could not hand over. */
-  start(accept: (socket: Socket) => void, onError: (error: Error) => void): void {
-    this.#onError = onError
-    this.#server.off('connection', this.#hold)
-    this.#server.on('connection', accept)
-    for (const socket of this.#early.splice(0)) accept(socket)
+  start(visitors: Visitors): void {
+    this.#visitors = visitors
+    for (const socket of this.#early.splice(0)) if (!socket.destroyed) this.#onConnection(socket)
+    for (const socket of this.#earlySecured.splice(0)) if (!socket.destroyed) visitors.accept(socket)
   }
 
   /** Takes no more; resolves when all connections have ended. */
@@ -58,6 +111,15 @@ export class Listener {
 /** The address of who is at the other end, in one form for IPv4. */
 export function hostOf(socket: Socket): string {
   return (socket.remoteAddress ?? 'unknown').replace(V4_MAPPED, '')
+}
+
+function handshakeError(error: NodeJS.ErrnoException, { authorizationError }: TLSSocket): string {
+  if (PLAINTEXT.has(error.code ?? '')) {
+    return 'this looks like a plaintext client on a TLS port: the listener has TLS on, the client has not'
+  }
+  // Node knows it as null, too.
+  if (authorizationError) return `its certificate is not taken: ${String(authorizationError)}`
+  return messageOf(error)
 }
 
 function listenError({ host, port }: Address, error: NodeJS.ErrnoException): OdradekError {

@@ -55,11 +55,17 @@ export class Router {
    */
   route(frame: Uint8Array, session: Session): Answer<Frame> {
     let name = 'a request'
+    const { tokens } = session
     const failed = (error: unknown): never => {
       this.#tell(error, name, session)
       throw error
     }
     try {
+      if (tokens !== undefined) {
+        name = 'a token'
+        const answer = tokens(frame)
+        return answer instanceof Promise ? answer.catch(failed) : answer
+      }
       const from = new WireReader(frame)
       const header = readRequestHeader(from)
       name = nameOf(header, this.#handlers.get(header.apiKey))
@@ -86,7 +92,7 @@ export class Router {
       throw new OdradekError('PROTOCOL_ERROR', `versions ${min} to ${max} are spoken`)
     }
     const { listener, node } = session.door
-    const call = { version, clientId: header.clientId ?? '', client: session, node, listener }
+    const call = { version, clientId: header.clientId ?? '', client: session, session, node, listener }
     const answer = this.#pass({ handler, body: readRequest(api, version, from), call, session }, 0)
     const write = (response: unknown): Frame | null =>
       response === null ? null : writeResponse(api, version, correlationId, response as never)

@@ -1,6 +1,7 @@
 /** What a server may be told, checked, with the defaults filled in. */
 import { count, flag, invalid, known, nonNegative, positive } from '../core/settings.ts'
 import { MAX_PARTITIONS } from '../model/limits.ts'
+import { isLoopback } from './addresses.ts'
 import type { Address } from './cluster.ts'
 import {
   DEFAULT_MAX_BUFFERED_BYTES,
@@ -9,6 +10,8 @@ import {
   DEFAULT_MAX_REQUEST_BYTES,
   type ServerLimits,
 } from './limits.ts'
+import { type SaslOptions, type SaslSettings, saslSettings } from './sasl-options.ts'
+import { type TlsOptions, type TlsSettings, tlsSettings } from './tls-options.ts'
 import type { WorldOptions } from './world.ts'
 
 /** A port, or one for each node. */
@@ -21,6 +24,15 @@ export interface ListenerOptions {
   readonly port?: number
   /** Where clients are told to connect. Default: where it listens, or `localhost` for all addresses. */
   readonly advertised?: { readonly host?: string; readonly port?: number }
+  /** Key and certificate: then clients connect by TLS, and not otherwise. */
+  readonly tls?: TlsOptions
+  /** Users: then a client shows who it is before anything else is answered. */
+  readonly sasl?: SaslOptions
+  /**
+   * Whether others than this machine may come without `tls` and `sasl`, and passwords be sent as they are: for networks
+   * where everybody is trusted. Default false.
+   */
+  readonly insecure?: boolean
 }
 
 /** One listener and what holds for all of the server. */
@@ -50,6 +62,8 @@ export interface ListenerSettings {
   readonly host: string
   readonly port: number
   readonly advertised: Partial<Address>
+  readonly tls: TlsSettings | undefined
+  readonly sasl: SaslSettings | undefined
 }
 
 export interface ServerSettings {
@@ -59,7 +73,7 @@ export interface ServerSettings {
   readonly limits: ServerLimits
 }
 
-const LISTENER_OPTIONS = ['host', 'port', 'advertised'] as const
+const LISTENER_OPTIONS = ['host', 'port', 'advertised', 'tls', 'sasl', 'insecure'] as const
 const OPTIONS = [
   ...LISTENER_OPTIONS,
   'listeners',
@@ -113,8 +127,8 @@ export function serverSettings(options: ServeOptions): ServerSettings {
 function listenersOf(options: ServeOptions, nodes: number): ListenerSettings[] {
   const { listeners } = options
   if (listeners === undefined) {
-    const { host, port, advertised } = options
-    return [listenerOf('serve', { host, port, advertised } as ListenerOptions, nodes)]
+    const own = Object.fromEntries(LISTENER_OPTIONS.map((name) => [name, options[name]]))
+    return [listenerOf('serve', own as ListenerOptions, nodes)]
   }
   for (const name of LISTENER_OPTIONS) {
     if (options[name] !== undefined) throw invalid(`with listeners, ${name} is an option of each of them`)
@@ -134,17 +148,43 @@ function listenerOf(where: string, options: ListenerOptions, nodes: number): Lis
   const host = text(`${where}: host`, options.host, DEFAULT_HOST)
   const port = portOf(`${where}: port`, options.port, DEFAULT_PORT, nodes)
   const advertised = known(`${where}: advertised`, options.advertised, ['host', 'port'])
+  const { tls, sasl } = securityOf(where, host, options)
   const own = WILDCARDS.has(host) ? 'localhost' : host
   const settings = {
     name: text(`${where}: name`, options.name, DEFAULT_LISTENER),
     host,
     port,
     advertised: { host: text(`${where}: advertised.host`, advertised.host, own) },
+    tls,
+    sasl,
   }
   if (advertised.port === undefined) return settings
   const known_ = portOf(`${where}: advertised.port`, advertised.port, 0, nodes)
   if (known_ === 0) throw invalid(`${where}: advertised.port is one that clients can connect to, not 0`)
   return { ...settings, advertised: { ...settings.advertised, port: known_ } }
+}
+
+/** What others could use or read is refused, unless that is said to be meant. */
+function securityOf(
+  where: string,
+  host: string,
+  options: ListenerOptions,
+): Pick<ListenerSettings, 'tls' | 'sasl'> {
+  const insecure = flag(`${where}: insecure`, options.insecure, false)
+  const tls = options.tls === undefined ? undefined : tlsSettings(`${where}: tls`, options.tls)
+  const mayPlain = tls !== undefined || insecure
+  const sasl = options.sasl === undefined ? undefined : saslSettings(`${where}: sasl`, options.sasl, mayPlain)
+  if (insecure || isLoopback(host)) return { tls, sasl }
+  // Whoever has a certificate of that authority has shown who it is.
+  const authenticated = sasl !== undefined || tls?.requestCert === true
+  if (authenticated && tls !== undefined) return { tls, sasl }
+  const missing = [
+    ...(tls === undefined ? ['tls: { key, cert }'] : []),
+    ...(authenticated ? [] : ["sasl: { users: { name: 'password' } }"]),
+  ]
+  throw invalid(
+    `${where}: ${host} can be reached by other machines: give ${missing.join(' and ')}, or say insecure: true`,
+  )
 }
 
 function portOf(name: string, value: number | undefined, otherwise: number, nodes: number): number {

@@ -26,6 +26,7 @@ import { HANDLERS } from './handlers.ts'
 import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { type Interceptor, Router } from './router.ts'
+import { Authenticator } from './sasl.ts'
 import {
   type ListenerSettings,
   type ServeOptions,
@@ -84,6 +85,7 @@ interface OpenListener {
   readonly settings: ListenerSettings
   readonly node: number
   readonly listener: Listener
+  readonly users: Authenticator | undefined
 }
 
 /** A broker at its ports. `await using` closes it. */
@@ -99,6 +101,8 @@ export class KafkaServer implements AsyncDisposable {
   readonly #shared: Shared
   readonly #places: Places
   readonly #connections = new Set<Connection>()
+  /** Those of connections, and those that have not come to be one. */
+  readonly #sockets = new Set<Socket>()
   readonly #onClosed: () => void
   #refusing = false
   #closing: Promise<void> | undefined
@@ -139,12 +143,19 @@ export class KafkaServer implements AsyncDisposable {
       const door: Door = {
         listener: each.settings.name,
         node: cluster.nodes[each.node] as Node,
-        authenticates: false,
+        authenticates: each.users !== undefined,
+        users: each.users,
       }
-      each.listener.start(
-        (socket) => this.#accept(socket, door),
-        (error) => this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
-      )
+      each.listener.start({
+        admit: (socket) => this.#admit(socket),
+        accept: (socket) => this.#accept(socket, door),
+        failed: (client, reason) => {
+          const about = { client, listener: door.listener, reason }
+          this.#ctx.logger.warn(about, 'a connection did not become a secure one')
+        },
+        onError: (error) =>
+          this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
+      })
     }
   }
 
@@ -171,23 +182,32 @@ export class KafkaServer implements AsyncDisposable {
     return this.close()
   }
 
-  #accept(socket: Socket, door: Door): void {
+  #admit(socket: Socket): boolean {
     const host = hostOf(socket)
     const refused = this.#places.take(host)
     if (refused !== undefined) {
       // Told once for each time that it is so: whoever comes again and again must not fill the log.
       if (!this.#refusing) this.#ctx.logger.warn({ client: host }, `a connection is refused: ${refused}`)
       this.#refusing = true
-      socket.destroy()
-      return
+      return false
     }
-    const connection = new Connection(socket, host, door, this.#shared)
-    this.#connections.add(connection)
-    void connection.closed.then(() => {
-      this.#connections.delete(connection)
+    this.#sockets.add(socket)
+    socket.once('close', () => {
+      this.#sockets.delete(socket)
       this.#places.give(host)
       this.#refusing = false
     })
+    return true
+  }
+
+  #accept(socket: Socket, door: Door): void {
+    if (this.#closing !== undefined) {
+      socket.destroy()
+      return
+    }
+    const connection = new Connection(socket, hostOf(socket), door, this.#shared)
+    this.#connections.add(connection)
+    void connection.closed.then(() => void this.#connections.delete(connection))
   }
 
   async #close(drain: Drain): Promise<void> {
@@ -198,6 +218,7 @@ export class KafkaServer implements AsyncDisposable {
     await drained(this.#ctx, ended, drain)
     for (const connection of connections) connection.destroy()
     await ended
+    for (const socket of this.#sockets) socket.destroy()
     await listening
     this.#onClosed()
   }
@@ -208,9 +229,11 @@ async function openAll({ listeners, nodes }: ServerSettings): Promise<OpenListen
   const open: OpenListener[] = []
   try {
     for (const settings of listeners) {
+      const { host, port, tls, sasl } = settings
+      const users = sasl && (await Authenticator.open(sasl))
       for (let node = 0; node < nodes; node++) {
-        const port = settings.port === 0 ? 0 : settings.port + node
-        open.push({ settings, node, listener: await Listener.open({ host: settings.host, port }) })
+        const address = { host, port: port === 0 ? 0 : port + node }
+        open.push({ settings, node, listener: await Listener.open(address, tls), users })
       }
     }
     return open

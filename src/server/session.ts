@@ -4,7 +4,8 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { Node } from './cluster.ts'
-import type { Client } from './handler.ts'
+import type { Answer, Client } from './handler.ts'
+import { type Authenticator, SaslSession } from './sasl.ts'
 
 /** Where a connection came in. */
 export interface Door {
@@ -13,6 +14,8 @@ export interface Door {
   readonly node: Node
   /** Whether a client must show who it is before anything else is answered. */
   readonly authenticates: boolean
+  /** Whom it may be. */
+  readonly users?: Authenticator | undefined
 }
 
 const ANONYMOUS = 'User:ANONYMOUS'
@@ -20,17 +23,24 @@ const ANONYMOUS = 'User:ANONYMOUS'
 export class Session implements Client {
   readonly host: string
   readonly door: Door
+  readonly sasl: SaslSession | undefined
+  /** Takes frames as they are, where a client has said that it sends tokens without a header. */
+  tokens: ((frame: Uint8Array) => Answer<readonly Uint8Array[]>) | undefined
   readonly #gone = new AbortController()
   #principal: string | undefined
   readonly #onAuthenticated: () => void
+  readonly #onRefused: () => void
 
-  constructor(host: string, door: Door, onAuthenticated: () => void) {
+  /** `onRefused`: the connection is to be closed, once what is in flight is answered. */
+  constructor(host: string, door: Door, onAuthenticated: () => void, onRefused: () => void = () => {}) {
     // Each of the requests in flight may wait for it, which is no leak.
     setMaxListeners(0, this.#gone.signal)
     this.host = host
     this.door = door
     this.#onAuthenticated = onAuthenticated
+    this.#onRefused = onRefused
     this.#principal = door.authenticates ? undefined : ANONYMOUS
+    this.sasl = door.users && new SaslSession(door.users, (user) => this.authenticate(`User:${user}`))
   }
 
   get authenticated(): boolean {
@@ -49,6 +59,11 @@ export class Session implements Client {
   authenticate(principal: string): void {
     this.#principal = principal
     this.#onAuthenticated()
+  }
+
+  /** The client is not who it says it is, or says it in a way that nobody understands. */
+  refuse(): void {
+    this.#onRefused()
   }
 
   /** Whoever waits for the client need not go on. */

@@ -9,6 +9,7 @@ import { type Answer, type Call, type Handler, handler } from '../../src/server/
 import { BufferedBytes } from '../../src/server/limits.ts'
 import { hostOf, Listener } from '../../src/server/listener.ts'
 import { type Interceptor, Router } from '../../src/server/router.ts'
+import type { Authenticator } from '../../src/server/sasl.ts'
 import { Session } from '../../src/server/session.ts'
 import { World as KafkaSide } from '../../src/server/world.ts'
 import { api, type RequestOf, type ResponseInputOf } from '../../src/wire/api.ts'
@@ -39,6 +40,7 @@ export interface KitOptions {
   readonly handlers?: readonly Handler[]
   readonly interceptors?: readonly Interceptor[]
   readonly authenticates?: boolean
+  readonly users?: Authenticator
   readonly maxRequestBytes?: number
   readonly maxBufferedBytes?: number
   readonly maxIdleMs?: number
@@ -91,13 +93,15 @@ export class Kit extends World {
       },
       buffered: new BufferedBytes(options.maxBufferedBytes ?? 2 ** 28),
     }
-    listener.start(
-      (socket: Socket) => {
-        const door = { listener: 'PLAINTEXT', node, authenticates }
+    listener.start({
+      admit: () => true,
+      accept: (socket: Socket) => {
+        const door = { listener: 'PLAINTEXT', node, authenticates, users: options.users }
         this.connections.push(new Connection(socket, hostOf(socket), door, this.shared))
       },
-      () => {},
-    )
+      failed: () => {},
+      onError: () => {},
+    })
   }
 
   /** One of its own, for handlers that stand for themselves. */

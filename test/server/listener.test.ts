@@ -1,9 +1,10 @@
 /** A port: connections before anybody takes them, and addresses in one form. */
 import { connect, type Server, type Socket } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
-import { hostOf, Listener } from '../../src/server/listener.ts'
+import { hostOf, Listener, type Visitors } from '../../src/server/listener.ts'
 
 const HOST = '127.0.0.1'
+const NOBODY: Visitors = { admit: () => true, accept: () => {}, failed: () => {}, onError: () => {} }
 
 async function connected(port: number): Promise<Socket> {
   const socket = connect({ host: HOST, port })
@@ -25,7 +26,7 @@ describe('a connection that comes before somebody takes it', () => {
     const client = await connected(listener.address.port)
     client.write('hello')
     await turns()
-    const taken = await new Promise<Socket>((resolve) => listener.start(resolve, () => {}))
+    const taken = await new Promise<Socket>((resolve) => listener.start({ ...NOBODY, accept: resolve }))
     const text = await new Promise<string>((resolve) => taken.once('data', (data) => resolve(String(data))))
     expect(text).toBe('hello')
     client.destroy()
@@ -67,10 +68,11 @@ describe('a connection that the system cannot hand over', () => {
     // Nobody listens to it yet: it must not end the process.
     server.emit('error', new Error('EMFILE'))
     const told: string[] = []
-    listener.start(
-      (socket) => socket.destroy(),
-      (error) => told.push(error.message),
-    )
+    listener.start({
+      ...NOBODY,
+      accept: (socket) => socket.destroy(),
+      onError: (error) => told.push(error.message),
+    })
     server.emit('error', new Error('EMFILE'))
     expect(told).toEqual(['EMFILE'])
     ;(await connected(listener.address.port)).destroy()

@@ -30,12 +30,13 @@ describe('defaults', () => {
 
 describe('listeners', () => {
   it.each(['0.0.0.0', '::'])('on all addresses, %s, advertise localhost where nothing is said', (host) => {
-    expect(serverSettings({ host }).listeners[0]?.advertised).toEqual({ host: 'localhost' })
+    expect(serverSettings({ host, insecure: true }).listeners[0]?.advertised).toEqual({ host: 'localhost' })
   })
 
   it('advertise what they are told', () => {
     const advertised = { host: 'kafka.example', port: 19_092 }
-    expect(serverSettings({ host: '0.0.0.0', advertised }).listeners[0]?.advertised).toEqual(advertised)
+    const options = { host: '0.0.0.0', advertised, insecure: true }
+    expect(serverSettings(options).listeners[0]?.advertised).toEqual(advertised)
   })
 
   it('may be several, each with its own', () => {
