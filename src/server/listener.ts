@@ -14,8 +14,7 @@ import { AUTHENTICATION_DEADLINE_MS } from './limits.ts'
 import type { TlsSettings } from './tls-options.ts'
 
 const V4_MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i
-// Half open: what a client has asked for is answered also when it says that it sends no more.
-const SOCKETS = { allowHalfOpen: true, noDelay: true, keepAlive: true } as const
+const SOCKETS = { noDelay: true, keepAlive: true } as const
 const PLAINTEXT: ReadonlySet<string> = new Set([
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_SSL_HTTP_REQUEST',
@@ -29,8 +28,8 @@ export interface Visitors {
   admit(socket: Socket): boolean
   /** Bytes of Kafka's protocol can be exchanged. */
   accept(socket: Socket): void
-  /** It did not come to that, for this reason. */
-  failed(host: string, reason: string): void
+  /** It did not come to that, for this reason; `gone`: it went away without a word. */
+  failed(host: string, reason: string, gone: boolean): void
   /** Connections that the system could not hand over. */
   onError(error: Error): void
 }
@@ -49,8 +48,10 @@ export class Listener {
   static async open(address: Address, tls?: TlsSettings): Promise<Listener> {
     const server =
       tls === undefined
-        ? createServer(SOCKETS)
-        : createTlsServer({
+        ? // Half open: what a client has asked for is answered also when it says that it sends no more.
+          createServer({ ...SOCKETS, allowHalfOpen: true })
+        : // In TLS it never is, or who leaves in the middle of a handshake would stay until its deadline.
+          createTlsServer({
             ...SOCKETS,
             ...(tls as TlsOptions),
             rejectUnauthorized: tls.requestCert,
@@ -75,8 +76,9 @@ export class Listener {
       if (this.#visitors === undefined) this.#hold(socket, this.#earlySecured)
       else this.#visitors.accept(socket)
     })
-    server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
-      this.#visitors?.failed(hostOf(socket), handshakeError(error, socket))
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+      const gone = error.code === 'ECONNRESET' && !socket.authorizationError
+      this.#visitors?.failed(hostOf(socket), handshakeError(error, socket), gone)
       socket.destroy()
     })
   }

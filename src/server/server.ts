@@ -149,9 +149,9 @@ export class KafkaServer implements AsyncDisposable {
       each.listener.start({
         admit: (socket) => this.#admit(socket),
         accept: (socket) => this.#accept(socket, door),
-        failed: (client, reason) => {
+        failed: (client, reason, gone) => {
           const about = { client, listener: door.listener, reason }
-          this.#ctx.logger.warn(about, 'a connection did not become a secure one')
+          this.#ctx.logger[gone ? 'debug' : 'warn'](about, 'a connection did not become a secure one')
         },
         onError: (error) =>
           this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),

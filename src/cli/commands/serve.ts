@@ -6,6 +6,7 @@ import { argumentsOf, NO_WORDS, numberOf } from '../arguments.ts'
 import { type Command, type Io, OK, UsageError } from '../command.ts'
 import { isLogLevel, type LogFormat, type LogLevel, logTo } from '../log.ts'
 import { Printer } from '../printer.ts'
+import { clientSettings, SECURITY_HELP, SECURITY_OPTIONS, securityOptions } from '../security.ts'
 
 const HELP = `odradek serve: a broker that Kafka's clients can use
 
@@ -23,6 +24,7 @@ Options
   --nodes <count>          virtual brokers, each at a port of its own (default 1)
   --partitions <count>     of topics that are made without saying how many (default 1)
   --no-auto-create         topics are not made because a client asks for them
+${SECURITY_HELP}
   --log <format>           text or json, to standard error (default: text on a terminal, else json)
   --log-level <level>      debug, info, warn or error (default info)
   --help                   this page
@@ -44,6 +46,7 @@ const OPTIONS = {
   nodes: { type: 'string' },
   partitions: { type: 'string' },
   'no-auto-create': { type: 'boolean' },
+  ...SECURITY_OPTIONS,
   log: { type: 'string' },
   'log-level': { type: 'string' },
 } as const
@@ -58,10 +61,12 @@ export const serveCommand: Command = {
 type Given = ReturnType<typeof argumentsOf>['options']
 
 async function serve(args: readonly string[], io: Io): Promise<number> {
-  const { options } = argumentsOf(args, OPTIONS, NO_WORDS)
+  const given = argumentsOf(args, OPTIONS, NO_WORDS)
+  const { options } = given
   const clock = new SystemClock()
   const logger = logTo(io.stderr, { ...logOptions(options, io), now: () => clock.now() })
-  const listener = listenerOptions(options)
+  const security = await securityOptions(given)
+  const listener = { ...listenerOptions(options), ...security }
   const interrupted = io.interrupted()
   const { url, settings } = engineOptions(options)
   const broker = await openBroker(url, { ...settings, clock, logger })
@@ -69,7 +74,7 @@ async function serve(args: readonly string[], io: Io): Promise<number> {
     const server = await serveBroker(broker, listener)
     clock.hold(true)
     const printer = new Printer(io.stdout)
-    await printer.lines(banner(server, options))
+    await printer.lines(banner(server, options, clientSettings(security)))
     await printer.flush()
     logger.info({ addresses: server.addresses, clusterId: server.clusterId }, 'listening')
     await new Promise<void>((resolve) => {
@@ -131,14 +136,20 @@ function engineOptions({ data, durability }: Given): { url: string; settings: Op
   return { url: 'memory:', settings: {} }
 }
 
-function banner({ bootstrap }: KafkaServer, { data }: Given): string[] {
+/** `settings`: what clients have to be told beside the address. */
+function banner({ bootstrap }: KafkaServer, { data }: Given, settings: readonly string[]): string[] {
   const kept = data === undefined ? 'in memory, until it ends; --data <directory> keeps it' : `in ${data}`
   const list = bootstrap
     .split(',')
     .map((address) => `'${address}'`)
     .join(', ')
+  const what = `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`
+  if (settings.length > 0) {
+    const told = settings.map((setting) => `  ${setting}`)
+    return [what, '', 'Clients need:', `  bootstrap.servers=${bootstrap}`, ...told, '', 'Ctrl-C ends it.']
+  }
   return [
-    `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`,
+    what,
     '',
     `  kcat -b ${bootstrap} -L                       topics and partitions`,
     `  echo hello | kcat -b ${bootstrap} -P -t greetings`,

@@ -1,0 +1,82 @@
+/** `odradek serve` with TLS and users: what it takes, refuses and says. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { folder, forgetFolders, odradekWith, type Ran, ROOT } from './kit.ts'
+
+afterAll(forgetFolders)
+
+const fixture = (name: string): string => join(ROOT, 'test', 'fixtures', 'tls', name)
+const TLS = ['--tls-cert', fixture('server.crt'), '--tls-key', fixture('server.key')]
+
+/** Starts, and is asked to end at once. */
+function served(...args: string[]): Promise<Ran> {
+  return odradekWith(
+    { interrupted: () => AbortSignal.abort() },
+    'serve',
+    '--port',
+    '0',
+    '--log-level',
+    'error',
+    ...args,
+  )
+}
+
+async function fileOf(text: string): Promise<string> {
+  const path = join(await folder(), 'users')
+  await writeFile(path, text)
+  return path
+}
+
+describe('odradek serve', () => {
+  it('says what clients need beside the address', async () => {
+    const { code, stdout, stderr } = await served(...TLS, '--user', 'alice:se:cret', '--user', 'bob:x')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toContain('security.protocol=SASL_SSL\n')
+    expect(stdout).toContain('sasl.username=alice\n')
+    expect(stdout).not.toContain('se:cret')
+  })
+
+  it('takes TLS alone, and users alone', async () => {
+    expect((await served(...TLS)).stdout).toContain('security.protocol=SSL\n')
+    expect((await served('--user', 'alice:x')).stdout).toContain('security.protocol=SASL_PLAINTEXT\n')
+  })
+
+  it('takes users from a file', async () => {
+    const users = await fileOf('# who\nalice:x\r\n\nbob:y\n')
+    const { code, stdout } = await served('--users', users)
+    expect(code).toBe(0)
+    expect(stdout).toContain('sasl.username=alice\n')
+  })
+
+  it('serves other machines with TLS and users, with certificates of clients, or if told to', async () => {
+    const all = ['--host', '0.0.0.0']
+    expect((await served(...all, ...TLS, '--user', 'a:b')).code).toBe(0)
+    expect((await served(...all, ...TLS, '--tls-client-ca', fixture('ca.crt'))).code).toBe(0)
+    expect((await served(...all, '--insecure')).code).toBe(0)
+    const { code, stderr } = await served(...all)
+    expect(code).toBe(2)
+    expect(stderr).toContain('INVALID_ARGUMENT: serve: 0.0.0.0 can be reached by other machines')
+  })
+
+  it.each([
+    [['--tls-cert', fixture('server.crt')], '--tls-cert and --tls-key go together'],
+    [['--tls-key', fixture('server.key')], '--tls-cert and --tls-key go together'],
+    [['--tls-client-ca', fixture('ca.crt')], '--tls-client-ca goes with --tls-cert and --tls-key'],
+    [['--tls-cert', 'nowhere', '--tls-key', 'nowhere'], '--tls-cert cannot be read: ENOENT'],
+    [['--users', 'nowhere'], '--users cannot be read: ENOENT'],
+    [['--user', 'alice'], '--user is name:password; not "alice"'],
+    [['--user', ':x'], '--user is name:password; not ":x"'],
+    [['--user', 'alice:'], '--user is name:password; not "alice:"'],
+  ])('refuses %j', async (args, complaint) => {
+    const { code, stderr } = await served(...args)
+    expect(code).toBe(2)
+    expect(stderr).toContain(`odradek: ${complaint}`)
+  })
+
+  it('names the line of a file that is none, and not what is in it', async () => {
+    const { code, stderr } = await served('--users', await fileOf('alice:x\nsecret\n'))
+    expect(code).toBe(2)
+    expect(stderr).toContain('--users: line 2 is not name:password\n')
+  })
+})
