@@ -1,92 +1,145 @@
 /**
  * The clients that are tried, how each is started, whether it is on this machine, and what it has no way to do. A feature
- * that a client lacks is left out by name, with the reason.
+ * that a client lacks is left out by name, with the reason; each reason is its own code's or documentation's.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dirname, 'clients')
+const PYTHON = '/usr/bin/python3'
 
 export interface KafkaClient {
+  /** Its file of tests. */
+  readonly id: string
   readonly name: string
   readonly command: readonly string[]
   /** Why it cannot be tried here; undefined where it can. */
-  readonly missing: string | undefined
-  /** Features that it has not, by a part of their names. */
-  readonly lacks: Readonly<Record<string, string>>
+  readonly missing: () => string | undefined
+  /** Features that it has not, by a part of their names or their group, with the reason. */
+  readonly lacks: () => Readonly<Record<string, string>>
 }
 
-function nodeModule(name: string): string | undefined {
-  return existsSync(join(FOLDER, 'node_modules', name)) ? undefined : `${name} is not installed`
-}
-
-function program(command: string, ...args: string[]): string | undefined {
-  return spawnSync(command, args).status === 0 ? undefined : `${command} is not on this machine`
-}
-
-const ZSTD_NEEDS_NODE_22 = 'its zstd is that of Node, from 22 on'
-const [major] = process.versions.node.split('.').map(Number)
+const NO_ADMIN = 'its AdminClient has topics and partitions alone'
+const LOOKS_ONLY = 'it changes nothing but by producing'
+const CODEC_APART = 'its codec is a package of its own'
+const NO_TRANSACTIONS = 'this version has no transactional producer, and no isolation level'
 
 export const CLIENTS: readonly KafkaClient[] = [
   {
+    id: 'kafkajs',
     name: 'KafkaJS 2.2.4',
     command: [process.execPath, join(FOLDER, 'kafkajs.js')],
-    missing: nodeModule('kafkajs'),
-    lacks: {
-      snappy: 'only with a codec of another package',
-      lz4: 'only with a codec of another package',
-      zstd: 'only with a codec of another package',
-    },
+    missing: () => nodeModule('kafkajs'),
+    lacks: () => ({ snappy: CODEC_APART, lz4: CODEC_APART, zstd: CODEC_APART }),
   },
   {
+    id: 'kcat',
+    name: 'kcat 1.7 (librdkafka 2.0)',
+    command: [process.execPath, join(FOLDER, 'kcat.js')],
+    missing: () => program('kcat', '-V'),
+    lacks: () => ({
+      'offsets in a transaction': 'its transactions are of records alone',
+      'create, grow': LOOKS_ONLY,
+      configs: LOOKS_ONLY,
+      'delete records': LOOKS_ONLY,
+      'groups: list': 'it lists topics and brokers',
+    }),
+  },
+  {
+    id: 'rdkafka',
+    name: 'node-rdkafka 3.6 (librdkafka 2)',
+    command: [process.execPath, join(FOLDER, 'rdkafka.js')],
+    missing: () => nodeModule('node-rdkafka/build/Release'),
+    lacks: () => ({
+      ...zstdOfRdkafka(),
+      configs: NO_ADMIN,
+      'delete records': NO_ADMIN,
+      'groups: list': NO_ADMIN,
+    }),
+  },
+  {
+    id: 'platformatic',
     name: '@platformatic/kafka 1.35',
     command: [process.execPath, join(FOLDER, 'platformatic.js')],
-    missing: nodeModule('@platformatic/kafka'),
-    lacks: (major ?? 0) < 22 ? { zstd: ZSTD_NEEDS_NODE_22 } : {},
+    missing: () => nodeModule('@platformatic/kafka'),
+    lacks: zstdOfNode,
   },
   {
-    name: 'node-rdkafka 3.6 (librdkafka)',
-    command: [process.execPath, join(FOLDER, 'rdkafka.js')],
-    missing: nodeModule('node-rdkafka/build/Release'),
-    lacks: zstdOfRdkafka(),
+    id: 'java',
+    name: 'Java kafka-clients 4.1.1',
+    command: [
+      'java',
+      '-cp',
+      join(FOLDER, 'java/target/*'),
+      '-XX:TieredStopAtLevel=1',
+      '-Xshare:auto',
+      'Driver',
+    ],
+    missing: () =>
+      program('java', '-version') ?? built('java/target/driver.jar', 'its driver is not built (Maven)'),
+    lacks: () => ({}),
   },
   {
-    name: 'kcat (librdkafka)',
-    command: [process.execPath, join(FOLDER, 'kcat.js')],
-    missing: program('kcat', '-V'),
-    lacks: { transactions: 'it has none', 'offsets in a transaction': 'it has none' },
+    id: 'franz-go',
+    name: 'franz-go 1.22',
+    command: [join(FOLDER, 'franz-go/driver')],
+    missing: () => built('franz-go/driver', 'its driver is not built (Go)'),
+    lacks: () => ({}),
   },
   {
+    id: 'kafka-python',
     name: 'kafka-python 2.0.2',
-    command: ['/usr/bin/python3', join(FOLDER, 'kafka_python.py')],
-    missing: program('/usr/bin/python3', '-c', 'import kafka'),
-    lacks: {
-      idempotent: 'it has none',
-      transactions: 'it has none',
-      'offsets in a transaction': 'it has none',
-      ...pythonCodecs(),
-    },
+    command: [PYTHON, join(FOLDER, 'kafka_python.py')],
+    missing: () => program(PYTHON, '-c', 'import kafka'),
+    lacks: () => ({
+      idempotent: 'this version has no idempotent producer',
+      transactions: NO_TRANSACTIONS,
+      'delete records': 'this version has no way to',
+      ...codecsOfPython(),
+    }),
   },
 ]
 
-function zstdOfRdkafka(): Record<string, string> {
-  const script = "process.exit(require('node-rdkafka').features.includes('zstd') ? 0 : 1)"
-  const { status } = spawnSync(process.execPath, ['-e', script], { cwd: FOLDER })
-  return status === 0 ? {} : { zstd: 'built without libzstd' }
+function nodeModule(name: string): string | undefined {
+  return built(join('node_modules', name), `${name.split('/build')[0]} is not installed`)
 }
 
-/** Its codecs are packages of their own. */
-function pythonCodecs(): Record<string, string> {
-  const lacks: Record<string, string> = {}
-  for (const [codec, test] of [
-    ['snappy', 'has_snappy'],
-    ['lz4', 'has_lz4'],
-    ['zstd', 'has_zstd'],
-  ] as const) {
-    const script = `import kafka.codec as c, sys; sys.exit(0 if c.${test}() else 1)`
-    if (spawnSync('/usr/bin/python3', ['-c', script]).status !== 0)
-      lacks[codec] = 'its codec is not installed'
+function built(path: string, otherwise: string): string | undefined {
+  return existsSync(join(FOLDER, path)) ? undefined : otherwise
+}
+
+function program(command: string, ...args: string[]): string | undefined {
+  return spawnSync(command, args).status === 0 ? undefined : `${command} is not on this machine, or not whole`
+}
+
+function zstdOfNode(): Record<string, string> {
+  const [major = 0] = process.versions.node.split('.').map(Number)
+  return major < 22 ? { zstd: 'its zstd is that of Node, from 22 on' } : {}
+}
+
+let rdkafkaZstd: Record<string, string> | undefined
+
+function zstdOfRdkafka(): Record<string, string> {
+  const script = "process.exit(require('node-rdkafka').features.includes('zstd') ? 0 : 1)"
+  rdkafkaZstd ??=
+    spawnSync(process.execPath, ['-e', script], { cwd: FOLDER }).status === 0
+      ? {}
+      : { zstd: 'built here without libzstd' }
+  return rdkafkaZstd
+}
+
+let pythonCodecs: Record<string, string> | undefined
+
+/** Each is a package of its own. */
+function codecsOfPython(): Record<string, string> {
+  if (pythonCodecs === undefined) {
+    const script =
+      'import kafka.codec as c; print(*[n for n in ("snappy","lz4","zstd") if getattr(c,"has_"+n)()])'
+    const { stdout } = spawnSync(PYTHON, ['-c', script], { encoding: 'utf8' })
+    const has = stdout.trim().split(' ')
+    const lacking = ['snappy', 'lz4', 'zstd'].filter((codec) => !has.includes(codec))
+    pythonCodecs = Object.fromEntries(lacking.map((codec) => [codec, CODEC_APART]))
   }
-  return lacks
+  return pythonCodecs
 }

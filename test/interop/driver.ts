@@ -21,23 +21,35 @@ export interface Consumed {
 
 export interface DriverEvent {
   readonly record?: Consumed
+  /** Partitions that a member of a group has now. */
+  readonly assigned?: readonly number[]
   readonly done?: boolean
   readonly [name: string]: unknown
 }
 
 const DEADLINE_MS = 60_000
+/** What happens in the broker rings no bell: it is looked at again so often. */
+const LOOK_MS = 25
+/** Until a client that was asked to end is killed. */
+const PATIENCE_MS = 5_000
 
 export class Driver {
   readonly events: DriverEvent[] = []
+  readonly records: Consumed[] = []
+  /** Partitions that it has now, as far as it tells. */
+  assigned: readonly number[] = []
+  isDone = false
   readonly #child: ChildProcess
   readonly #ended: Promise<void>
+  #pid: number | undefined
   #errors = ''
-  #wake: () => void = () => {}
-  #over = false
+  #isOver = false
+  #wasKilled = false
 
-  constructor(command: readonly string[], bootstrap: string, verb: string, args: object) {
+  /** `onEvent` is told of every event and of the end. */
+  constructor(command: readonly string[], args: readonly string[], onEvent: () => void) {
     const [program, ...rest] = command as [string, ...string[]]
-    this.#child = spawn(program, [...rest, bootstrap, verb, JSON.stringify(args)], {
+    this.#child = spawn(program, [...rest, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, KAFKAJS_NO_PARTITIONER_WARNING: '1' },
     })
@@ -47,31 +59,85 @@ export class Driver {
     const lines = createInterface({ input: this.#child.stdout as NodeJS.ReadableStream })
     lines.on('line', (line) => {
       if (!line.startsWith('{')) return
-      this.events.push(JSON.parse(line) as DriverEvent)
-      this.#wake()
+      this.#note(JSON.parse(line) as DriverEvent)
+      onEvent()
     })
     this.#ended = new Promise((resolve) => {
-      this.#child.on('close', () => {
-        this.#over = true
-        this.#wake()
+      const end = (): void => {
+        this.#isOver = true
+        onEvent()
         resolve()
+      }
+      this.#child.on('close', end)
+      this.#child.on('error', (error) => {
+        this.#errors += String(error)
+        end()
       })
     })
   }
 
-  get records(): Consumed[] {
-    return this.events.flatMap(({ record }) => (record === undefined ? [] : [record]))
+  get hasFailed(): boolean {
+    return this.#isOver && !this.isDone && !this.#wasKilled
   }
 
-  /** Resolves once `isEnough` says so; rejects when the process ends before, or after a minute. */
-  async until(isEnough: (driver: this) => boolean, what: string): Promise<void> {
+  /** SIGTERM asks it to end as a well-behaved program would. */
+  async kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): Promise<void> {
+    this.#wasKilled = true
+    if (!this.#isOver) this.#signal(signal)
+    const timer = setTimeout(() => this.#signal('SIGKILL'), PATIENCE_MS)
+    await this.#ended
+    clearTimeout(timer)
+  }
+
+  /** The last that it said, for whoever has to find out. */
+  get lastWords(): string {
+    const events = this.events.slice(-5).map((event) => JSON.stringify(event))
+    return [...events, this.#errors].join('\n')
+  }
+
+  /** A driver that starts a program tells its id: killed means all of it; asked to end, it sees to that itself. */
+  #signal(signal: 'SIGTERM' | 'SIGKILL'): void {
+    this.#child.kill(signal)
+    if (signal !== 'SIGKILL' || this.#pid === undefined) return
+    try {
+      process.kill(this.#pid, signal)
+    } catch {
+      // It has ended by itself.
+    }
+  }
+
+  #note(event: DriverEvent): void {
+    this.events.push(event)
+    if (event.record !== undefined) this.records.push(event.record)
+    if (event.assigned !== undefined) this.assigned = event.assigned
+    if (typeof event.pid === 'number') this.#pid = event.pid
+    if (event.done === true) this.isDone = true
+  }
+}
+
+/** The clients of one trial, and waiting for what they and the broker come to. */
+export class Drivers {
+  readonly #all: Driver[] = []
+  #wake: () => void = () => {}
+
+  start(command: readonly string[], ...args: string[]): Driver {
+    const driver = new Driver(command, args, () => this.#wake())
+    this.#all.push(driver)
+    return driver
+  }
+
+  /** Resolves once `isSo`; rejects when a client fails before, or after a minute. */
+  async until(what: string, isSo: () => boolean): Promise<void> {
     const deadline = performance.now() + DEADLINE_MS
-    while (!isEnough(this)) {
-      if (this.#over) throw new Error(`the client ended before ${what}\n${this.#tail()}`)
-      const leftMs = deadline - performance.now()
-      if (leftMs <= 0) throw new Error(`no ${what} within ${DEADLINE_MS} ms\n${this.#tail()}`)
+    while (!isSo()) {
+      const failed = this.#all.find(({ hasFailed }) => hasFailed)
+      if (failed !== undefined) throw new Error(`a client ended before ${what}\n${failed.lastWords}`)
+      if (performance.now() > deadline) {
+        const words = this.#all.map(({ lastWords }) => lastWords)
+        throw new Error(`within ${DEADLINE_MS} ms it did not come to ${what}\n${words.join('\n')}`)
+      }
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.min(leftMs, 1_000))
+        const timer = setTimeout(resolve, LOOK_MS)
         this.#wake = () => {
           clearTimeout(timer)
           resolve()
@@ -80,28 +146,14 @@ export class Driver {
     }
   }
 
-  /** Runs to its end, and must have said that it is done. */
-  async done(): Promise<DriverEvent[]> {
-    await this.until(
-      (driver) => driver.#over || driver.events.some(({ done }) => done === true),
-      'being done',
-    )
-    if (!this.events.some(({ done }) => done === true)) throw new Error(`the client failed\n${this.#tail()}`)
-    await this.kill('SIGTERM')
-    return this.events
+  /** Until it says that it is done; then it is ended. */
+  async done(driver: Driver): Promise<Driver> {
+    await this.until('being done', () => driver.isDone)
+    await driver.kill('SIGTERM')
+    return driver
   }
 
-  async kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): Promise<void> {
-    if (!this.#over) this.#child.kill(signal)
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 10_000)
-    await this.#ended
-    clearTimeout(timer)
-  }
-
-  #tail(): string {
-    return `${this.events
-      .slice(-5)
-      .map((event) => JSON.stringify(event))
-      .join('\n')}\n${this.#errors}`
+  async end(): Promise<void> {
+    await Promise.all(this.#all.map((driver) => driver.kill()))
   }
 }

@@ -6,35 +6,33 @@
 import { expect } from 'vitest'
 import type { Broker } from '../../src/broker.ts'
 import type { Driver } from './driver.ts'
-
-/** One feature of one client, against a server of its own. */
-export interface Trial {
-  readonly broker: Broker
-  /** Starts the client. It is ended with the trial. */
-  run(verb: string, args: object): Driver
-}
+import { LASTING } from './features-lasting.ts'
+import type { Trial, TrialOptions } from './trial.ts'
+import { all, ended, publish, TOPIC, text, untilAllSeen, untilProduced, valuesOf } from './values.ts'
 
 export interface Feature {
   readonly name: string
-  readonly group: 'produce' | 'consume' | 'groups' | 'transactions' | 'admin'
+  readonly group: 'produce' | 'consume' | 'groups' | 'transactions' | 'admin' | 'lasting'
+  /** Of its server. */
+  readonly server?: TrialOptions
   readonly run: (trial: Trial) => Promise<void>
 }
 
-const TOPIC = 'orders'
 const COUNT = 100
 const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
 function produces(args: object): Feature['run'] {
-  return async ({ broker, run }) => {
-    await broker.createTopic(TOPIC, { partitions: 3 })
-    await run('produce', { topic: TOPIC, count: COUNT, prefix: 'v', ...args }).done()
-    await expectProduced(broker)
+  return async (trial) => {
+    await trial.broker.createTopic(TOPIC, { partitions: 3 })
+    await trial.did('produce', { topic: TOPIC, count: COUNT, prefix: 'v', ...args })
+    // What nobody acknowledges arrives a little later.
+    await untilProduced(trial, COUNT)
+    await expectProduced(trial.broker)
   }
 }
 
 /** Every record once, those of a key in one partition and in order. */
 async function expectProduced(broker: Broker): Promise<void> {
-  await arrived(broker, COUNT)
   const seen: number[] = []
   const partitionOf = new Map<string, number>()
   for (const { partition } of broker.describe(TOPIC).partitions) {
@@ -51,71 +49,49 @@ async function expectProduced(broker: Broker): Promise<void> {
   expect(seen.sort((a, b) => a - b)).toEqual(Array.from({ length: COUNT }, (_, i) => i))
 }
 
-/** What nobody acknowledges arrives a little later. */
-async function arrived(broker: Broker, count: number): Promise<void> {
-  const ended = (): number => broker.describe(TOPIC).partitions.reduce((sum, { high }) => sum + high, 0)
-  for (let tries = 0; ended() < count && tries < 500; tries++) await pause(10)
-  expect(ended()).toBe(count)
-}
-
-function pause(delayMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, delayMs)
-  })
-}
-
-function text(value: unknown): string {
-  return value instanceof Uint8Array ? Buffer.from(value).toString() : String(value)
-}
-
-/** Publishes records `from` to `to`, by key. */
-async function publish(broker: Broker, from: number, to: number): Promise<void> {
-  for (let i = from; i < to; i++) await broker.publish(TOPIC, `v${i}`, { key: `k${i % 10}` })
-}
-
-function valuesOf(drivers: readonly Driver[]): string[] {
-  return drivers.flatMap(({ records }) => records.map(({ value }) => value ?? ''))
-}
-
-function all(from: number, to: number): string[] {
-  return Array.from({ length: to - from }, (_, i) => `v${from + i}`)
-}
-
 function consumes(members: number): Feature['run'] {
-  return async ({ broker, run }) => {
-    await broker.createTopic(TOPIC, { partitions: 6 })
-    await publish(broker, 0, COUNT)
-    const drivers = Array.from({ length: members }, () => run('consume', { topic: TOPIC, group: 'shippers' }))
-    await untilAllSeen(drivers, 0, COUNT)
-    // Nobody sees what was before, and everything that comes is seen.
-    await publish(broker, COUNT, 2 * COUNT)
-    await untilAllSeen(drivers, 0, 2 * COUNT)
-    const perPartition = new Map<number, number>()
-    for (const { records } of drivers) {
-      for (const { partition, offset } of records) {
-        perPartition.set(partition, Math.max(perPartition.get(partition) ?? -1, offset))
-      }
+  return async (trial) => {
+    await trial.broker.createTopic(TOPIC, { partitions: 6 })
+    await publish(trial.broker, 0, COUNT)
+    const drivers = await groupOf(trial, members)
+    await untilAllSeen(trial, drivers, 0, COUNT)
+    // Everything that comes is seen, each partition to its end.
+    await publish(trial.broker, COUNT, 2 * COUNT)
+    await untilAllSeen(trial, drivers, 0, 2 * COUNT)
+    const last = new Map<number, number>()
+    for (const { partition, offset } of drivers.flatMap(({ records }) => records)) {
+      last.set(partition, Math.max(last.get(partition) ?? -1, offset))
     }
-    for (const { partition, high } of broker.describe(TOPIC).partitions) {
-      if (high > 0) expect(perPartition.get(partition)).toBe(high - 1)
+    for (const { partition, high } of trial.broker.describe(TOPIC).partitions) {
+      if (high > 0) expect(last.get(partition)).toBe(high - 1)
     }
   }
 }
 
-async function untilAllSeen(drivers: readonly Driver[], from: number, to: number): Promise<void> {
-  const wanted = all(from, to)
-  const [first] = drivers
-  for (let tries = 0; ; tries++) {
-    const seen = new Set(valuesOf(drivers))
-    const missing = wanted.filter((value) => !seen.has(value))
-    if (missing.length === 0) return
-    if (tries === 600)
-      throw new Error(`${missing.length} records were seen by nobody, among them ${missing[0]}`)
-    await Promise.race([pause(100), first?.until(() => false, 'a record').catch(() => pause(100))])
-  }
+/** Members of a group, each with partitions of its own: six in all. */
+async function groupOf(trial: Trial, members: number, args: object = {}): Promise<Driver[]> {
+  const drivers = Array.from({ length: members }, () =>
+    trial.run('consume', { topic: TOPIC, group: 'shippers', ...args }),
+  )
+  await trial.drivers.until('six partitions among all members', () => {
+    const assigned = drivers.map((driver) => driver.assigned)
+    const partitions = assigned.flat().sort((a, b) => a - b)
+    return assigned.every(({ length }) => length > 0) && partitions.join() === '0,1,2,3,4,5'
+  })
+  return drivers
 }
 
-export const FEATURES: readonly Feature[] = [
+/** Reads a partition without a group, to `count` records. */
+async function reads(trial: Trial, from: object, count: number): Promise<Driver> {
+  return trial.did('read', { topic: TOPIC, partition: 0, count, ...from })
+}
+
+async function steps(trial: Trial, ...names: string[]): Promise<Map<unknown, unknown>> {
+  const { events } = await trial.did('admin', { topic: TOPIC, steps: names })
+  return new Map(events.map(({ step, result }) => [step, result]))
+}
+
+const PRODUCING: readonly Feature[] = [
   ...COMPRESSIONS.map(
     (compression): Feature => ({
       name: `produce, ${compression === 'none' ? 'uncompressed' : compression}`,
@@ -126,37 +102,38 @@ export const FEATURES: readonly Feature[] = [
   { name: 'produce, acks 0', group: 'produce', run: produces({ acks: 0 }) },
   { name: 'produce, acks 1', group: 'produce', run: produces({ acks: 1 }) },
   { name: 'produce, idempotent', group: 'produce', run: produces({ idempotent: true }) },
+  { name: 'produce to three nodes', group: 'produce', server: { nodes: 3 }, run: produces({}) },
   {
     name: 'headers, both ways',
     group: 'produce',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await run('produce', { topic: TOPIC, count: 3, prefix: 'v', headers: true }).done()
-      const records = await broker.read(TOPIC)
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await trial.did('produce', { topic: TOPIC, count: 3, prefix: 'v', headers: true })
+      const records = await trial.broker.read(TOPIC)
       expect(records.map(({ headers }) => text(headers.get('trace')))).toEqual(['0', '1', '2'])
-      const reader = run('read', { topic: TOPIC, partition: 0, offset: 0, count: 3 })
-      await reader.done()
-      expect(reader.records.map(({ headers }) => headers?.trace)).toEqual(['0', '1', '2'])
+      const { records: read } = await reads(trial, { offset: 0 }, 3)
+      expect(read.map(({ headers }) => headers?.trace)).toEqual(['0', '1', '2'])
     },
   },
   {
     name: 'topic made by producing',
     group: 'produce',
-    async run({ broker, run }) {
-      await run('produce', { topic: TOPIC, count: 10, prefix: 'v' }).done()
-      await arrived(broker, 10)
+    async run(trial) {
+      await trial.did('produce', { topic: TOPIC, count: 10, prefix: 'v' })
+      expect(ended(trial.broker)).toBe(10)
     },
   },
+]
+
+const CONSUMING: readonly Feature[] = [
   ...COMPRESSIONS.map(
     (compression): Feature => ({
       name: `consume, ${compression === 'none' ? 'uncompressed' : compression}`,
       group: 'consume',
-      async run({ broker, run }) {
-        await broker.createTopic(TOPIC)
-        await run('produce', { topic: TOPIC, count: COUNT, prefix: 'v', compression }).done()
-        await arrived(broker, COUNT)
-        const reader = run('read', { topic: TOPIC, partition: 0, offset: 0, count: COUNT })
-        await reader.done()
+      async run(trial) {
+        await trial.broker.createTopic(TOPIC)
+        await trial.did('produce', { topic: TOPIC, count: COUNT, prefix: 'v', compression })
+        const reader = await reads(trial, { offset: 0 }, COUNT)
         expect(valuesOf([reader])).toEqual(all(0, COUNT))
         expect(reader.records.map(({ offset }) => offset)).toEqual([...Array(COUNT).keys()])
       },
@@ -165,11 +142,10 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'consume what was published in process',
     group: 'consume',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await publish(broker, 0, COUNT)
-      const reader = run('read', { topic: TOPIC, partition: 0, offset: 0, count: COUNT })
-      await reader.done()
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, COUNT)
+      const reader = await reads(trial, { offset: 0 }, COUNT)
       expect(valuesOf([reader])).toEqual(all(0, COUNT))
       expect(reader.records[13]?.key).toBe('k3')
     },
@@ -177,29 +153,28 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'seek to an offset',
     group: 'consume',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await publish(broker, 0, COUNT)
-      const reader = run('read', { topic: TOPIC, partition: 0, offset: 40, count: 20 })
-      await reader.done()
-      expect(valuesOf([reader])).toEqual(all(40, 60))
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, COUNT)
+      expect(valuesOf([await reads(trial, { offset: 40 }, 20)])).toEqual(all(40, 60))
     },
   },
   {
     name: 'seek to a time',
     group: 'consume',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await publish(broker, 0, 50)
-      await pause(20)
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, 50)
+      const before = Date.now()
+      await trial.drivers.until('a later millisecond', () => Date.now() > before + 1)
       const timestamp = Date.now()
-      await pause(20)
-      await publish(broker, 50, COUNT)
-      const reader = run('read', { topic: TOPIC, partition: 0, timestamp, count: 10 })
-      await reader.done()
-      expect(valuesOf([reader])).toEqual(all(50, 60))
+      await publish(trial.broker, 50, COUNT)
+      expect(valuesOf([await reads(trial, { timestamp }, 10)])).toEqual(all(50, 60))
     },
   },
+]
+
+const GROUPS: readonly Feature[] = [
   ...[1, 3, 5].map(
     (members): Feature => ({
       name: members === 1 ? 'group of one' : `group of ${members}`,
@@ -207,106 +182,188 @@ export const FEATURES: readonly Feature[] = [
       run: consumes(members),
     }),
   ),
+  { name: 'group of 3 on three nodes', group: 'groups', server: { nodes: 3 }, run: consumes(3) },
   {
     name: 'commit and resume',
     group: 'groups',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await publish(broker, 0, COUNT)
-      const first = run('consume', { topic: TOPIC, group: 'shippers', count: COUNT })
-      await first.done()
-      await publish(broker, COUNT, COUNT + 20)
-      const second = run('consume', { topic: TOPIC, group: 'shippers', count: 20 })
-      await second.done()
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, COUNT)
+      await trial.did('consume', { topic: TOPIC, group: 'shippers', count: COUNT })
+      await publish(trial.broker, COUNT, COUNT + 20)
+      const second = await trial.did('consume', { topic: TOPIC, group: 'shippers', count: 20 })
       expect(valuesOf([second])).toEqual(all(COUNT, COUNT + 20))
+    },
+  },
+  {
+    name: 'offsets pass to another client, and to a group in process',
+    group: 'groups',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, 40)
+      await trial.did('consume', { topic: TOPIC, group: 'shippers', count: 40 })
+      await publish(trial.broker, 40, 60)
+      if (trial.hasOther) {
+        const other = await trial.otherDid('consume', { topic: TOPIC, group: 'shippers', count: 20 })
+        expect(valuesOf([other])).toEqual(all(40, 60))
+        await publish(trial.broker, 60, 80)
+      }
+      const seen: string[] = []
+      const note = { onRecord: (record: { value: unknown }) => void seen.push(text(record.value)) }
+      await trial.broker.subscribe(TOPIC, ({ value }: { value: unknown }) => void note.onRecord({ value }), {
+        id: 'one',
+        group: 'shippers',
+      })
+      const wanted = trial.hasOther ? all(60, 80) : all(40, 60)
+      await trial.drivers.until('records in process', () => seen.length >= wanted.length)
+      expect(seen).toEqual(wanted)
     },
   },
   {
     name: 'a member joins',
     group: 'groups',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC, { partitions: 6 })
-      const drivers = [run('consume', { topic: TOPIC, group: 'shippers' })]
-      await publish(broker, 0, COUNT)
-      await untilAllSeen(drivers, 0, COUNT)
-      const second = run('consume', { topic: TOPIC, group: 'shippers' })
-      drivers.push(second)
-      for (let i = COUNT; second.records.length === 0 && i < 100 * COUNT; i += 20) {
-        await publish(broker, i, i + 20)
-        await pause(100)
-      }
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { partitions: 6 })
+      await publish(trial.broker, 0, COUNT)
+      const first = trial.run('consume', { topic: TOPIC, group: 'shippers' })
+      await untilAllSeen(trial, [first], 0, COUNT)
+      const second = trial.run('consume', { topic: TOPIC, group: 'shippers' })
+      await trial.drivers.until('partitions for both', () => {
+        return first.assigned.length === 3 && second.assigned.length === 3
+      })
+      await publish(trial.broker, COUNT, 2 * COUNT)
+      await untilAllSeen(trial, [first, second], COUNT, 2 * COUNT)
       expect(second.records.length).toBeGreaterThan(0)
     },
   },
   {
     name: 'a member is killed',
     group: 'groups',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC, { partitions: 6 })
-      await publish(broker, 0, COUNT)
-      const drivers = [1, 2, 3].map(() => run('consume', { topic: TOPIC, group: 'shippers' }))
-      await untilAllSeen(drivers, 0, COUNT)
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { partitions: 6 })
+      await publish(trial.broker, 0, COUNT)
+      const drivers = await groupOf(trial, 3, { sessionMs: 3_000 })
+      await untilAllSeen(trial, drivers, 0, COUNT)
       await drivers[0]?.kill('SIGKILL')
-      await publish(broker, COUNT, 2 * COUNT)
-      await untilAllSeen(drivers.slice(1), COUNT, 2 * COUNT)
+      await publish(trial.broker, COUNT, 2 * COUNT)
+      await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
     },
   },
   {
     name: 'a member leaves',
     group: 'groups',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC, { partitions: 6 })
-      await publish(broker, 0, COUNT)
-      const drivers = [1, 2].map(() => run('consume', { topic: TOPIC, group: 'shippers' }))
-      await untilAllSeen(drivers, 0, COUNT)
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { partitions: 6 })
+      await publish(trial.broker, 0, COUNT)
+      // Longer than is waited for: who leaves must say so.
+      const drivers = await groupOf(trial, 2, { sessionMs: 90_000 })
+      await untilAllSeen(trial, drivers, 0, COUNT)
       await drivers[0]?.kill('SIGTERM')
-      await publish(broker, COUNT, 2 * COUNT)
-      await untilAllSeen(drivers.slice(1), COUNT, 2 * COUNT)
+      await publish(trial.broker, COUNT, 2 * COUNT)
+      await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
     },
   },
+]
+
+const TRANSACTIONS: readonly Feature[] = [
   {
     name: 'transactions, read committed',
     group: 'transactions',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      const produce = { topic: TOPIC, count: 10, transactionalId: 'till' }
-      await run('transact', { ...produce, prefix: 'a', abort: false }).done()
-      await run('transact', { ...produce, prefix: 'b', abort: true }).done()
-      await run('transact', { ...produce, prefix: 'c', abort: false }).done()
-      const reader = run('read', { topic: TOPIC, partition: 0, offset: 0, count: 20 })
-      await reader.done()
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      const args = { topic: TOPIC, count: 10, transactionalId: 'till' }
+      await trial.did('transact', { ...args, prefix: 'a', abort: false })
+      await trial.did('transact', { ...args, prefix: 'b', abort: true })
+      await trial.did('transact', { ...args, prefix: 'c', abort: false })
+      expect(ended(trial.broker)).toBeGreaterThan(20)
       const wanted = ['a', 'c'].flatMap((prefix) => Array.from({ length: 10 }, (_, i) => `${prefix}${i}`))
-      expect(valuesOf([reader])).toEqual(wanted)
-      expect((await broker.read(TOPIC)).map(({ value }) => text(value))).toEqual(wanted)
+      expect(valuesOf([await reads(trial, { offset: 0 }, 20)])).toEqual(wanted)
+      expect((await trial.broker.read(TOPIC)).map(({ value }) => text(value))).toEqual(wanted)
     },
   },
   {
     name: 'offsets in a transaction',
     group: 'transactions',
-    async run({ broker, run }) {
-      await broker.createTopic(TOPIC)
-      await broker.createTopic('input')
-      for (let i = 0; i < 20; i++) await broker.publish('input', `v${i}`, { key: 'k' })
-      const args = { topic: TOPIC, count: 5, prefix: 'a', transactionalId: 'till', abort: false }
-      await run('transact', { ...args, group: 'tellers', input: 'input', offset: 12 }).done()
-      const next = run('consume', { topic: 'input', group: 'tellers', count: 8 })
-      await next.done()
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await trial.broker.createTopic('input')
+      for (let i = 0; i < 20; i++) await trial.broker.publish('input', `v${i}`, { key: 'k' })
+      const args = {
+        topic: TOPIC,
+        count: 5,
+        prefix: 'a',
+        transactionalId: 'till',
+        group: 'tellers',
+        input: 'input',
+      }
+      await trial.did('transact', { ...args, offset: 12, abort: false })
+      await trial.did('transact', { ...args, offset: 17, abort: true })
+      const next = await trial.did('consume', { topic: 'input', group: 'tellers', count: 8 })
       expect(valuesOf([next])).toEqual(all(12, 20))
     },
   },
+]
+
+const ADMIN: readonly Feature[] = [
   {
-    name: 'topics, configs, offsets, groups',
+    name: 'topics: list, ends of partitions',
     group: 'admin',
-    async run({ run }) {
-      const events = await run('admin', { topic: TOPIC }).done()
-      const results = new Map(events.map(({ step, result }) => [step, result]))
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, 7)
+      const results = await steps(trial, 'list', 'offsets')
       expect(results.get('list')).toContain(TOPIC)
-      expect(results.get('partitions')).toBe(5)
-      expect(results.get('describeConfig')).toBe('3600000')
-      expect(results.get('alterConfig')).toBe('7200000')
-      expect(results.get('offsets')).toBe(5)
-      expect(results.get('deleteRecords')).toBe(true)
-      expect(results.get('deleteTopic')).toBe(true)
+      expect(results.get('offsets')).toEqual([7])
     },
   },
+  {
+    name: 'topics: create, grow, delete',
+    group: 'admin',
+    async run(trial) {
+      const results = await steps(trial, 'create', 'partitions')
+      expect(results.get('partitions')).toBe(5)
+      expect(trial.broker.describe(TOPIC).partitions).toHaveLength(5)
+      await steps(trial, 'deleteTopic')
+      expect(() => trial.broker.describe(TOPIC)).toThrow()
+    },
+  },
+  {
+    name: 'topics: describe and alter configs',
+    group: 'admin',
+    async run(trial) {
+      const results = await steps(trial, 'create', 'describeConfig', 'alterConfig')
+      expect(results.get('describeConfig')).toBe('3600000')
+      expect(results.get('alterConfig')).toBe('7200000')
+    },
+  },
+  {
+    name: 'topics: delete records',
+    group: 'admin',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, 7)
+      await steps(trial, 'deleteRecords')
+      expect(trial.broker.describe(TOPIC).partitions[0]).toMatchObject({ low: 4, high: 7 })
+    },
+  },
+  {
+    name: 'groups: list',
+    group: 'admin',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await publish(trial.broker, 0, 7)
+      const member = trial.run('consume', { topic: TOPIC, group: 'shippers' })
+      await untilAllSeen(trial, [member], 0, 7)
+      expect((await steps(trial, 'groups')).get('groups')).toContain('shippers')
+    },
+  },
+]
+
+export const FEATURES: readonly Feature[] = [
+  ...PRODUCING,
+  ...CONSUMING,
+  ...GROUPS,
+  ...TRANSACTIONS,
+  ...ADMIN,
+  ...LASTING,
 ]

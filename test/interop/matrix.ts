@@ -1,7 +1,6 @@
 /** docs/compatibility.md: client × feature, as the last run found it, failures included. */
 export interface Outcome {
   readonly client: string
-  readonly group: string
   readonly feature: string
   readonly state: 'passed' | 'failed' | 'lacks' | 'missing'
   /** Why it failed, or was left out. */
@@ -13,14 +12,12 @@ const MARKS = { passed: 'yes', failed: '**no**', lacks: '–', missing: 'not tri
 export function matrixOf(outcomes: readonly Outcome[]): string {
   const clients = [...new Set(outcomes.map(({ client }) => client))]
   const features = [...new Set(outcomes.map(({ feature }) => feature))]
-  const find = (client: string, feature: string): Outcome | undefined =>
-    outcomes.find((each) => each.client === client && each.feature === feature)
+  const states = new Map(outcomes.map(({ client, feature, state }) => [`${client}\n${feature}`, state]))
   const rows = features.map((feature) => {
-    const cells = clients.map((client) => MARKS[find(client, feature)?.state ?? 'missing'])
+    const cells = clients.map((client) => MARKS[states.get(`${client}\n${feature}`) ?? 'missing'])
     return `| ${feature} | ${cells.join(' | ')} |`
   })
-  const notes = outcomes.filter(({ why }) => why !== undefined)
-  const lines = notes.map(({ client, feature, why }) => `- ${client}, ${feature}: ${why}`)
+  const notes = clients.flatMap((client) => notesOf(client, outcomes))
   return `# Compatibility
 
 <!-- Written by \`npm run interop -- --write\`. Do not edit: run it again. -->
@@ -32,5 +29,17 @@ consume was published there, so that a fault on both sides of the wire does not 
 | | ${clients.join(' | ')} |
 |---|${clients.map(() => '---|').join('')}
 ${rows.join('\n')}
-${lines.length === 0 ? '' : `\n${lines.join('\n')}\n`}`
+${notes.length === 0 ? '' : `\n${notes.join('\n')}\n`}`
+}
+
+/** One line for each reason, with all that it holds for. */
+function notesOf(client: string, outcomes: readonly Outcome[]): string[] {
+  const byWhy = new Map<string, string[]>()
+  for (const { client: its, feature, why } of outcomes) {
+    if (its === client && why !== undefined) byWhy.set(why, [...(byWhy.get(why) ?? []), feature])
+  }
+  return [...byWhy].map(([why, features]) => {
+    const what = features.length > 10 ? `${features.length} features` : features.join('; ')
+    return `- ${client}: ${what}: ${why}`
+  })
 }

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
@@ -37,16 +38,18 @@ def produce():
         acks={-1: "all"}.get(args.get("acks", -1), args.get("acks")),
         compression_type=None if compression == "none" else compression,
     )
-    sent = [
-        producer.send(
-            args["topic"],
-            value=f"{args['prefix']}{i}".encode(),
-            key=f"k{i % 10}".encode(),
-            partition=args.get("partition"),
-            headers=[("trace", str(i).encode())] if args.get("headers") else None,
+    sent = []
+    for i in range(args["count"]):
+        sent.append(
+            producer.send(
+                args["topic"],
+                value=f"{args['prefix']}{i}".encode(),
+                key=f"k{i % 10}".encode(),
+                partition=args.get("partition"),
+                headers=[("trace", str(i).encode())] if args.get("headers") else None,
+            )
         )
-        for i in range(args["count"])
-    ]
+        time.sleep(args.get("everyMs", 0) / 1000)
     producer.flush(20)
     for each in sent:
         place = each.get(20)
@@ -73,9 +76,11 @@ def consume():
         group_id=args["group"],
         auto_offset_reset=args.get("from", "earliest"),
         auto_commit_interval_ms=200,
-        session_timeout_ms=6_000,
+        session_timeout_ms=args.get("sessionMs", 6_000),
+        request_timeout_ms=args.get("sessionMs", 6_000) + 20_000,
         heartbeat_interval_ms=500,
         max_poll_interval_ms=10_000,
+        metadata_max_age_ms=1_000,
     )
     seen, assigned = 0, None
     try:
@@ -115,32 +120,42 @@ def read():
 def admin():
     topic = args["topic"]
     client = KafkaAdminClient(bootstrap_servers=bootstrap)
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
 
-    def step(name, result):
-        say(step=name, result=result)
+    def create():
+        client.create_topics([NewTopic(topic, 3, 1, topic_configs={"retention.ms": "3600000"})])
+
+    def partitions():
+        client.create_partitions({topic: NewPartitions(5)})
+        return len(client.describe_topics([topic])[0]["partitions"])
 
     def retention():
-        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-        [answer] = client.describe_configs([resource])
-        entries = answer.resources[0][4]
-        return next(entry[1] for entry in entries if entry[0] == "retention.ms")
+        [answer] = client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        return next(entry[1] for entry in answer.resources[0][4] if entry[0] == "retention.ms")
 
-    client.create_topics([NewTopic(topic, 3, 1, topic_configs={"retention.ms": "3600000"})])
-    step("create", True)
-    step("list", list(client.list_topics()))
-    client.create_partitions({topic: NewPartitions(5)})
-    step("partitions", len(client.describe_topics([topic])[0]["partitions"]))
-    step("describeConfig", retention())
-    changes = {"retention.ms": "7200000"}
-    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=changes)])
-    step("alterConfig", retention())
-    places = [TopicPartition(topic, i) for i in range(5)]
-    step("offsets", len(consumer.end_offsets(places)))
-    step("groups", client.list_consumer_groups())
-    client.delete_topics([topic])
-    step("deleteTopic", topic not in client.list_topics())
-    consumer.close()
+    def alter():
+        changes = {"retention.ms": "7200000"}
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=changes)])
+        return retention()
+
+    def offsets():
+        consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+        ends = consumer.end_offsets([TopicPartition(topic, 0)])
+        consumer.close()
+        return list(ends.values())
+
+    steps = {
+        "create": create,
+        "list": lambda: list(client.list_topics()),
+        "partitions": partitions,
+        "describeConfig": retention,
+        "alterConfig": alter,
+        "offsets": offsets,
+        "groups": lambda: [group for group, _ in client.list_consumer_groups()],
+        "deleteTopic": lambda: client.delete_topics([topic]) and None,
+    }
+    for step in args["steps"]:
+        result = steps[step]()
+        say(step=step, result=True if result is None else result)
     client.close()
     say(done=True)
 

@@ -15,14 +15,12 @@ const kafka = new Kafka({
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 const text = (bytes) => (bytes === null || bytes === undefined ? null : bytes.toString())
+const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const cleanups = []
 process.on('SIGTERM', async () => {
   for (const cleanup of cleanups.reverse()) await cleanup().catch((error) => console.error(error))
   process.exit(0)
 })
-
-const VERBS = { produce, transact, consume, read, admin }
-await VERBS[verb]()
 
 function messages({ count, prefix, partition, headers }) {
   return Array.from({ length: count }, (_, i) => ({
@@ -34,17 +32,19 @@ function messages({ count, prefix, partition, headers }) {
 }
 
 async function produce() {
-  const { topic, compression = 'none', acks = -1, idempotent = false } = args
+  const { topic, compression = 'none', acks = -1, idempotent = false, everyMs = 0 } = args
   const producer = kafka.producer({ idempotent, maxInFlightRequests: idempotent ? 1 : undefined })
   await producer.connect()
   const types = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }
-  const sent = await producer.send({
-    topic,
-    acks,
-    compression: types[compression],
-    messages: messages(args),
-  })
-  for (const { partition, baseOffset } of sent) say({ produced: { partition, offset: Number(baseOffset) } })
+  const options = { topic, acks, compression: types[compression] }
+  const all = messages(args)
+  // One at a time where they are to take a while.
+  const parts = everyMs === 0 ? [all] : all.map((message) => [message])
+  for (const part of parts) {
+    const sent = await producer.send({ ...options, messages: part })
+    for (const { partition, baseOffset } of sent) say({ produced: { partition, offset: Number(baseOffset) } })
+    await pause(everyMs)
+  }
   await producer.disconnect()
   say({ done: true })
 }
@@ -69,7 +69,7 @@ async function consume() {
   const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
   const consumer = kafka.consumer({
     groupId: group,
-    sessionTimeout: 6_000,
+    sessionTimeout: args.sessionMs ?? 6_000,
     heartbeatInterval: 500,
     readUncommitted: isolation === 'uncommitted',
     maxWaitTimeInMs: 100,
@@ -132,49 +132,40 @@ async function admin() {
   const { topic } = args
   const client = kafka.admin()
   await client.connect()
-  const step = async (name, work) => say({ step: name, result: await work() })
-  await step('create', () =>
-    client.createTopics({
-      topics: [{ topic, numPartitions: 3, configEntries: [{ name: 'retention.ms', value: '3600000' }] }],
-    }),
-  )
-  await step('list', () => client.listTopics())
-  await step('partitions', async () => {
-    await client.createPartitions({ topicPartitions: [{ topic, count: 5 }] })
-    const { topics } = await client.fetchTopicMetadata({ topics: [topic] })
-    return topics[0].partitions.length
-  })
+  const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
   const retention = async () => {
     const { resources } = await client.describeConfigs({
       includeSynonyms: false,
-      resources: [{ type: ConfigResourceTypes.TOPIC, name: topic, configNames: ['retention.ms'] }],
+      resources: [{ ...resource, configNames: ['retention.ms'] }],
     })
     return resources[0].configEntries.find(({ configName }) => configName === 'retention.ms').configValue
   }
-  await step('describeConfig', retention)
-  await step('alterConfig', async () => {
-    await client.alterConfigs({
-      validateOnly: false,
-      resources: [
-        {
-          type: ConfigResourceTypes.TOPIC,
-          name: topic,
-          configEntries: [{ name: 'retention.ms', value: '7200000' }],
-        },
-      ],
-    })
-    return retention()
-  })
-  await step('offsets', async () => (await client.fetchTopicOffsets(topic)).length)
-  await step('deleteRecords', async () => {
-    await client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '-1' }] })
-    return true
-  })
-  await step('groups', async () => (await client.listGroups()).groups.map(({ groupId }) => groupId))
-  await step('deleteTopic', async () => {
-    await client.deleteTopics({ topics: [topic] })
-    return !(await client.listTopics()).includes(topic)
-  })
+  const steps = {
+    create: () => {
+      const configEntries = [{ name: 'retention.ms', value: '3600000' }]
+      return client.createTopics({ topics: [{ topic, numPartitions: 3, configEntries }] })
+    },
+    list: () => client.listTopics(),
+    partitions: async () => {
+      await client.createPartitions({ topicPartitions: [{ topic, count: 5 }] })
+      const { topics } = await client.fetchTopicMetadata({ topics: [topic] })
+      return topics[0].partitions.length
+    },
+    describeConfig: retention,
+    alterConfig: async () => {
+      const configEntries = [{ name: 'retention.ms', value: '7200000' }]
+      await client.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries }] })
+      return retention()
+    },
+    offsets: async () => (await client.fetchTopicOffsets(topic)).map(({ high }) => Number(high)),
+    deleteRecords: () => client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '4' }] }),
+    groups: async () => (await client.listGroups()).groups.map(({ groupId }) => groupId),
+    deleteTopic: () => client.deleteTopics({ topics: [topic] }),
+  }
+  for (const step of args.steps) say({ step, result: (await steps[step]()) ?? true })
   await client.disconnect()
   say({ done: true })
 }
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()

@@ -5,50 +5,105 @@ import { createInterface } from 'node:readline'
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
 
+const BY_KEY = ['-K', ':', '-X', 'topic.partitioner=murmur2_random']
+const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
+const ASSIGNED = /^% Group \S+ rebalanced .*: (assigned|revoked): ?(.*)$/
+const PARTITION = /\[(\d+)\]/g
+
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 let child
+let assigned = []
 process.on('SIGTERM', () => {
-  if (child === undefined) process.exit(0)
+  if (child === undefined || child.exitCode !== null) process.exit(0)
   child.on('close', () => process.exit(0))
   child.kill('SIGTERM')
 })
+// Whoever kills the driver means kcat.
+process.on('exit', () => child?.kill('SIGKILL'))
 
-const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
+/** kcat tells a person on standard error which partitions it has. */
+function onSaid(line) {
+  console.error(line)
+  const [, what, list] = ASSIGNED.exec(line) ?? []
+  if (what === undefined) return
+  const partitions = [...list.matchAll(PARTITION)].map(([, partition]) => Number(partition))
+  const others = assigned.filter((each) => !partitions.includes(each))
+  assigned = what === 'assigned' ? [...others, ...partitions] : others
+  say({ assigned })
+}
 
-const VERBS = { produce, consume, read, admin }
-await VERBS[verb]()
-
-/** Resolves with standard output once kcat has ended well. */
-function kcat(given, input = '', onLine = () => {}) {
+/** Resolves with standard output once kcat has ended with `code`. */
+function kcat(given, { input = '', onStart = ({ stdin }) => stdin.end(input), onLine, code = 0 } = {}) {
   return new Promise((resolve, reject) => {
-    child = spawn('kcat', ['-b', bootstrap, ...given], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const started = spawn('kcat', ['-b', bootstrap, ...given], { stdio: ['pipe', 'pipe', 'pipe'] })
+    child = started
+    say({ pid: started.pid })
     let output = ''
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      output += `${line}\n`
-      onLine(line)
+    createInterface({ input: started.stdout }).on('line', (line) => {
+      if (onLine === undefined) output += `${line}\n`
+      else onLine(line)
     })
-    child.on('close', (code) => (code === 0 ? resolve(output) : reject(new Error(`kcat ended with ${code}`))))
-    child.stdin.on('error', () => {})
-    child.stdin.end(input)
+    createInterface({ input: started.stderr }).on('line', onSaid)
+    started.on('close', (ended) => {
+      if (ended === code) resolve(output)
+      else reject(new Error(`kcat ended with ${ended}`))
+    })
+    started.stdin.on('error', () => {})
+    onStart(started)
   })
 }
 
+function lines({ count, prefix }) {
+  return Array.from({ length: count }, (_, i) => `k${i % 10}:${prefix}${i}\n`)
+}
+
 async function produce() {
-  const { topic, count, prefix, partition, compression = 'none', acks = -1, idempotent, headers } = args
-  const options = ['-P', '-t', topic, '-K', ':', '-X', 'topic.partitioner=murmur2_random']
+  const { topic, partition, compression = 'none', acks = -1, idempotent, headers, everyMs = 0 } = args
+  const options = ['-P', '-t', topic, ...BY_KEY]
   if (partition !== undefined) options.push('-p', String(partition))
   if (compression !== 'none') options.push('-z', compression)
   options.push('-X', `topic.request.required.acks=${acks}`)
+  // It ends when no broker is there, unless it is told that one will come back.
+  if (everyMs > 0) options.push('-E')
   if (idempotent) options.push('-X', 'enable.idempotence=true')
   if (headers) {
     // Headers are of a run, so each record has one of its own.
-    for (let i = 0; i < count; i++) {
-      await kcat([...options, '-H', `trace=${i}`], `k${i % 10}:${prefix}${i}\n`)
-    }
+    for (const [i, input] of lines(args).entries()) await kcat([...options, '-H', `trace=${i}`], { input })
   } else {
-    const lines = Array.from({ length: count }, (_, i) => `k${i % 10}:${prefix}${i}\n`)
-    await kcat(options, lines.join(''))
+    await kcat(options, {
+      async onStart({ stdin }) {
+        for (const line of lines(args)) {
+          stdin.write(line)
+          if (everyMs > 0) await new Promise((resolve) => setTimeout(resolve, everyMs))
+        }
+        stdin.end()
+      },
+    })
   }
+  say({ done: true })
+}
+
+/** Of partition 0, with what is not committed. */
+async function endOf(topic) {
+  const output = await kcat(['-Q', '-t', `${topic}:0:-1`, '-X', 'isolation.level=read_uncommitted'])
+  return Number(output.trim().split(' ').at(-1))
+}
+
+/** All of standard input is one transaction; ended by a signal, it is aborted. */
+async function transact() {
+  const { topic, transactionalId, abort, count } = args
+  const options = ['-P', '-t', topic, ...BY_KEY, '-X', `transactional.id=${transactionalId}`]
+  if (abort) {
+    const before = await endOf(topic)
+    await kcat(options, {
+      async onStart(producer) {
+        producer.stdin.write(lines(args).join(''))
+        while ((await endOf(topic)) < before + count);
+        producer.kill('SIGTERM')
+        producer.stdin.end()
+      },
+    })
+  } else await kcat(options, { input: lines(args).join('') })
   say({ done: true })
 }
 
@@ -60,18 +115,19 @@ function recordOf(line) {
 }
 
 async function consume() {
-  const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
+  const { topic, group, count, from = 'earliest', isolation = 'committed', sessionMs = 6_000 } = args
   const settings = {
     'auto.offset.reset': from,
-    'session.timeout.ms': 6_000,
+    'session.timeout.ms': sessionMs,
     'heartbeat.interval.ms': 500,
     'auto.commit.interval.ms': 200,
     'isolation.level': `read_${isolation}`,
+    'fetch.wait.max.ms': 100,
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-X', `${name}=${value}`])
-  const ending = count === undefined ? [] : ['-c', String(count)]
-  await kcat([...options, ...ending, '-u', '-f', FORMAT, '-G', group, topic], '', (line) => {
-    say({ record: recordOf(line) })
+  const ending = count === undefined ? ['-E'] : ['-c', String(count)]
+  await kcat([...options, ...ending, '-u', '-f', FORMAT, '-G', group, topic], {
+    onLine: (line) => say({ record: recordOf(line) }),
   })
   say({ done: true })
 }
@@ -80,17 +136,28 @@ async function read() {
   const { topic, partition, count, offset, timestamp } = args
   const from = timestamp === undefined ? String(offset) : `s@${timestamp}`
   const place = ['-t', topic, '-p', String(partition), '-o', from, '-c', String(count)]
-  await kcat(['-C', ...place, '-X', 'isolation.level=read_committed', '-u', '-f', FORMAT], '', (line) => {
-    say({ record: recordOf(line) })
+  await kcat(['-C', ...place, '-X', 'isolation.level=read_committed', '-u', '-f', FORMAT], {
+    onLine: (line) => say({ record: recordOf(line) }),
   })
   say({ done: true })
 }
 
-/** kcat only looks: a topic is made by asking for it. */
+/** kcat only looks. */
 async function admin() {
   const { topic } = args
-  await kcat(['-L', '-J', '-t', topic])
-  const { topics } = JSON.parse(await kcat(['-L', '-J']))
-  say({ step: 'list', result: topics.map((each) => each.topic) })
+  const steps = {
+    list: async () => JSON.parse(await kcat(['-L', '-J'])).topics.map((each) => each.topic),
+    offsets: async () => {
+      const output = await kcat(['-Q', '-t', `${topic}:0:-1`])
+      return output
+        .trim()
+        .split('\n')
+        .map((line) => Number(line.split(' ').at(-1)))
+    },
+  }
+  for (const step of args.steps) say({ step, result: await steps[step]() })
   say({ done: true })
 }
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()

@@ -6,15 +6,15 @@ const args = JSON.parse(json)
 const base = { clientId: 'interop-platformatic', bootstrapBrokers: bootstrap.split(',') }
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
+const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const cleanups = []
 process.on('SIGTERM', async () => {
   for (const cleanup of cleanups.reverse()) await cleanup().catch((error) => console.error(error))
   process.exit(0)
 })
 
-const VERBS = { produce, transact, consume, read, admin }
-await VERBS[verb]()
-
+const TOPIC_RESOURCE = 2
+const SET = 0
 function messages({ topic, count, prefix, partition, headers }) {
   return Array.from({ length: count }, (_, i) => ({
     topic,
@@ -26,15 +26,22 @@ function messages({ topic, count, prefix, partition, headers }) {
 }
 
 async function produce() {
-  const { compression = 'none', acks = -1, idempotent = false } = args
+  const { compression = 'none', acks = -1, idempotent = false, everyMs = 0 } = args
   const producer = new Producer({
     ...base,
     serializers: stringSerializers,
     idempotent,
     autocreateTopics: true,
   })
-  const { offsets } = await producer.send({ messages: messages(args), acks, compression })
-  for (const { partition, offset } of offsets ?? []) say({ produced: { partition, offset: Number(offset) } })
+  const all = messages(args)
+  // One at a time where they are to take a while.
+  const parts = everyMs === 0 ? [all] : all.map((message) => [message])
+  for (const part of parts) {
+    const { offsets } = await producer.send({ messages: part, acks, compression })
+    for (const { partition, offset } of offsets ?? [])
+      say({ produced: { partition, offset: Number(offset) } })
+    await pause(everyMs)
+  }
   await producer.close()
   say({ done: true })
 }
@@ -84,7 +91,7 @@ async function consume() {
     fallbackMode: from,
     autocommit: true,
     isolationLevel: isolation === 'committed' ? 1 : 0,
-    sessionTimeout: 6_000,
+    sessionTimeout: args.sessionMs ?? 6_000,
     heartbeatInterval: 500,
     maxWaitTime: 100,
   })
@@ -125,51 +132,48 @@ async function read() {
   await consumer.close(true)
 }
 
-const TOPIC_RESOURCE = 2
-const SET = 0
-
 async function admin() {
   const { topic } = args
   const client = new Admin(base)
-  const step = async (name, work) => say({ step: name, result: await work() })
-  const configs = [{ name: 'retention.ms', value: '3600000' }]
-  await step(
-    'create',
-    async () => (await client.createTopics({ topics: [topic], partitions: 3, replicas: 1, configs })).length,
-  )
-  await step('list', () => client.listTopics())
   const resource = { resourceType: TOPIC_RESOURCE, resourceName: topic }
-  await step('partitions', async () => {
-    await client.createPartitions({ topics: [{ name: topic, count: 5, assignments: null }] })
-    return (await client.metadata({ topics: [topic], forceUpdate: true })).topics.get(topic).partitions.length
-  })
   const retention = async () => {
     const [answer] = await client.describeConfigs({
       resources: [{ ...resource, configurationKeys: ['retention.ms'] }],
     })
     return answer.configs.find(({ name }) => name === 'retention.ms').value
   }
-  await step('describeConfig', retention)
-  await step('alterConfig', async () => {
-    const change = { name: 'retention.ms', configOperation: SET, value: '7200000' }
-    await client.incrementalAlterConfigs({ resources: [{ ...resource, configs: [change] }] })
-    return retention()
-  })
-  await step('offsets', async () => {
-    const partitions = [0, 1, 2, 3, 4].map((partitionIndex) => ({ partitionIndex, timestamp: -1n }))
-    const [answer] = await client.listOffsets({ topics: [{ name: topic, partitions }] })
-    return answer.partitions.length
-  })
-  await step('deleteRecords', async () => {
-    const partitions = [{ partition: 0, offset: -1n }]
-    await client.deleteRecords({ topics: [{ name: topic, partitions }] })
-    return true
-  })
-  await step('groups', async () => [...(await client.listGroups()).keys()])
-  await step('deleteTopic', async () => {
-    await client.deleteTopics({ topics: [topic] })
-    return !(await client.listTopics()).includes(topic)
-  })
+  const steps = {
+    create: async () => {
+      const configs = [{ name: 'retention.ms', value: '3600000' }]
+      await client.createTopics({ topics: [topic], partitions: 3, replicas: 1, configs })
+    },
+    list: () => client.listTopics(),
+    partitions: async () => {
+      await client.createPartitions({ topics: [{ name: topic, count: 5, assignments: null }] })
+      const { topics } = await client.metadata({ topics: [topic], forceUpdate: true })
+      return topics.get(topic).partitions.length
+    },
+    describeConfig: retention,
+    alterConfig: async () => {
+      const change = { name: 'retention.ms', configOperation: SET, value: '7200000' }
+      await client.incrementalAlterConfigs({ resources: [{ ...resource, configs: [change] }] })
+      return retention()
+    },
+    offsets: async () => {
+      const partitions = [{ partitionIndex: 0, timestamp: -1n }]
+      const [answer] = await client.listOffsets({ topics: [{ name: topic, partitions }] })
+      return answer.partitions.map(({ offset }) => Number(offset))
+    },
+    deleteRecords: async () => {
+      await client.deleteRecords({ topics: [{ name: topic, partitions: [{ partition: 0, offset: 4n }] }] })
+    },
+    groups: async () => [...(await client.listGroups()).keys()],
+    deleteTopic: () => client.deleteTopics({ topics: [topic] }),
+  }
+  for (const step of args.steps) say({ step, result: (await steps[step]()) ?? true })
   await client.close()
   say({ done: true })
 }
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()

@@ -10,14 +10,12 @@ const COMMON = { 'metadata.broker.list': bootstrap, 'client.id': 'interop-rdkafk
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 const text = (bytes) => (bytes === null || bytes === undefined ? null : bytes.toString())
+const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const cleanups = []
 process.on('SIGTERM', async () => {
   for (const cleanup of cleanups.reverse()) await cleanup()
   process.exit(0)
 })
-
-const VERBS = { produce, transact, consume, read, admin }
-await VERBS[verb]()
 
 function connected(client) {
   client.on('event.error', (error) => console.error(error))
@@ -40,7 +38,7 @@ function call(client, method, ...given) {
 }
 
 async function send(producer) {
-  const { topic, count, prefix, partition, headers } = args
+  const { topic, count, prefix, partition, headers, everyMs = 0 } = args
   for (let i = 0; i < count; i++) {
     const pairs = headers ? [{ trace: String(i) }] : undefined
     producer.produce(
@@ -52,6 +50,7 @@ async function send(producer) {
       undefined,
       pairs,
     )
+    if (everyMs > 0) await pause(everyMs)
   }
   await call(producer, 'flush', 20_000)
 }
@@ -117,7 +116,7 @@ async function consume() {
     {
       ...COMMON,
       'group.id': group,
-      'session.timeout.ms': 6_000,
+      'session.timeout.ms': args.sessionMs ?? 6_000,
       'heartbeat.interval.ms': 500,
       'auto.commit.interval.ms': 200,
       'isolation.level': `read_${isolation}`,
@@ -165,31 +164,30 @@ async function read() {
   consumer.consume()
 }
 
-/** node-rdkafka has topics and partitions, and no more: configs and records are left as they are. */
+/** node-rdkafka has topics and partitions, and no more: configs, records and groups are left as they are. */
 async function admin() {
   const { topic } = args
   const client = rdkafka.AdminClient.create(COMMON)
   const producer = await connected(new rdkafka.Producer(COMMON))
   const topics = async () => (await call(producer, 'getMetadata', { timeout: 10_000 })).topics
-  const step = async (name, work) => say({ step: name, result: await work() })
-  const config = { 'retention.ms': '3600000' }
-  await step('create', () =>
-    call(client, 'createTopic', { topic, num_partitions: 3, replication_factor: 1, config }),
-  )
-  await step('list', async () => (await topics()).map(({ name }) => name))
-  await step('partitions', async () => {
-    await call(client, 'createPartitions', topic, 5)
-    return (await topics()).find(({ name }) => name === topic).partitions.length
-  })
-  await step('offsets', async () => {
-    await call(producer, 'queryWatermarkOffsets', topic, 4, 10_000)
-    return 5
-  })
-  await step('deleteTopic', async () => {
-    await call(client, 'deleteTopic', topic)
-    return !(await topics()).some(({ name }) => name === topic)
-  })
+  const steps = {
+    create: () => {
+      const config = { 'retention.ms': '3600000' }
+      return call(client, 'createTopic', { topic, num_partitions: 3, replication_factor: 1, config })
+    },
+    list: async () => (await topics()).map(({ name }) => name),
+    partitions: async () => {
+      await call(client, 'createPartitions', topic, 5)
+      return (await topics()).find(({ name }) => name === topic).partitions.length
+    },
+    offsets: async () => [(await call(producer, 'queryWatermarkOffsets', topic, 0, 10_000)).highOffset],
+    deleteTopic: () => call(client, 'deleteTopic', topic),
+  }
+  for (const step of args.steps) say({ step, result: (await steps[step]()) ?? true })
   await disconnected(producer)
   client.disconnect()
   say({ done: true })
 }
+
+const VERBS = { produce, transact, consume, read, admin }
+await VERBS[verb]()

@@ -1,0 +1,3 @@
+import { attemptAll } from './attempt.ts'
+
+attemptAll('kafkajs')
