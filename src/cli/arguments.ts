@@ -81,11 +81,29 @@ export function offsetOf(name: string, value: string | boolean | undefined): num
 }
 
 function hint(option: string, known: readonly string[]): string {
-  const typed = option.replace(/^-+/, '')
-  const near = known.find(
-    (name) => typed.length > 1 && (name.startsWith(typed) || distance(typed, name) <= typed.length / 2),
-  )
-  return near === undefined ? `; there are ${known.map((name) => `--${name}`).join(', ')}` : `; --${near}?`
+  const meant = near(option.replace(/^-+/, ''), known)
+  return meant === undefined ? `; there are ${known.map((name) => `--${name}`).join(', ')}` : `; --${meant}?`
+}
+
+/** What of `known` somebody may have meant. */
+export function near(typed: string, known: readonly string[]): string | undefined {
+  if (typed.length < 2) return undefined
+  const begun = known.find((name) => name.startsWith(typed))
+  if (begun !== undefined) return begun
+  const [nearest] = known.map((name) => ({ name, far: distance(typed, name) })).sort((a, b) => a.far - b.far)
+  return nearest !== undefined && nearest.far <= typed.length / 2 ? nearest.name : undefined
+}
+
+/** What is written `name=value` and may be given several times. @throws UsageError */
+export function pairsOf(
+  name: string,
+  list: readonly string[] | undefined,
+): (readonly [name: string, value: string])[] {
+  return (list ?? []).map((text) => {
+    const at = text.indexOf('=')
+    if (at < 1) throw new UsageError(`--${name} is name=value; not "${text}"`)
+    return [text.slice(0, at), text.slice(at + 1)]
+  })
 }
 
 /** How many letters must change to make one word of the other. */

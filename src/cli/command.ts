@@ -2,7 +2,7 @@
 
 /** A stream to write to: the process's, or a test's. */
 export interface Output {
-  write(text: string, done: (error?: Error | null) => void): unknown
+  write(text: string | Uint8Array, done: (error?: Error | null) => void): unknown
   readonly isTTY?: boolean
   /** Only terminals have it; it heeds NO_COLOR, FORCE_COLOR and TERM. */
   hasColors?(): boolean
@@ -13,6 +13,9 @@ export interface Io {
   readonly stdout: Output
   /** Everything that is said to a person beside the data. */
   readonly stderr: Output
+  /** What is piped into the command; ends early when the signal aborts. */
+  readonly stdin: (signal: AbortSignal) => AsyncIterable<Uint8Array>
+  readonly env: Readonly<Partial<Record<string, string>>>
   /** Milliseconds, of a clock that is never put back. */
   readonly monotonic: () => number
   /**
@@ -27,6 +30,10 @@ export interface Command {
   /** One line. */
   readonly summary: string
   readonly help: string
+  /** The exit code where it meets an OdradekError; FAILED if it does not say. */
+  readonly failure?: number
+  /** Commands of its own: the first word of its arguments. */
+  readonly commands?: readonly Command[]
   /** Answers the exit code. @throws UsageError */
   run(args: readonly string[], io: Io): Promise<number>
 }
@@ -39,6 +46,8 @@ export class UsageError extends Error {
 export const OK = 0
 /** `verify` found damage. */
 export const FOUND = 1
+/** A broker cannot be reached, or has refused what it was asked for. */
+export const REFUSED = 1
 /** The command line is wrong, or the directory is none or cannot be read. */
 export const FAILED = 2
 /** Who read the output went away: what a shell answers for a process that SIGPIPE ended. */

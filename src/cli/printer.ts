@@ -2,6 +2,7 @@
  * Writes lines in pieces, and waits until they are taken: a slow reader must not make the command hold all of its output.
  * A reader that went away is a BrokenPipe, which ends the command without a word.
  */
+import { Buffer } from 'node:buffer'
 import type { Output } from './command.ts'
 
 const PIECE_CHARS = 16 * 1024
@@ -18,6 +19,9 @@ export class Printer {
   readonly #output: Output
   readonly #colors: boolean
   #text = ''
+  /** What comes before the text. */
+  #pieces: Uint8Array[] = []
+  #pieceBytes = 0
 
   constructor(output: Output) {
     this.#output = output
@@ -35,15 +39,26 @@ export class Printer {
     if (this.#text.length >= PIECE_CHARS) await this.flush()
   }
 
+  /** As they are, after what was written before. */
+  async bytes(bytes: Uint8Array): Promise<void> {
+    this.#pieces.push(...(this.#text === '' ? [] : [Buffer.from(this.#text)]), bytes)
+    this.#text = ''
+    this.#pieceBytes += bytes.length
+    if (this.#pieceBytes >= PIECE_CHARS) await this.flush()
+  }
+
   async lines(texts: readonly string[]): Promise<void> {
     for (const text of texts) await this.line(text)
   }
 
   /** Resolves when everything is taken. */
   flush(): Promise<void> {
-    const text = this.#text
+    const text =
+      this.#pieces.length === 0 ? this.#text : Buffer.concat([...this.#pieces, Buffer.from(this.#text)])
     this.#text = ''
-    if (text === '') return Promise.resolve()
+    this.#pieces = []
+    this.#pieceBytes = 0
+    if (text.length === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
       this.#output.write(text, (error) => {
         if (error == null) resolve()

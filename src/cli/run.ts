@@ -1,19 +1,32 @@
 /**
  * The command line `odradek`: finds the command, and turns what it throws into a word to the person and an exit code.
  *
- *   stdout   what was asked for            0 done   1 damage found   2 wrong usage, or not to be had
+ *   stdout   what was asked for            0 done   1 damage found, or the broker refused   2 wrong usage, or not to be had
  *   stderr   everything else
  */
-import { readFile } from 'node:fs/promises'
 import { OdradekError } from '../model/errors.ts'
 import { BROKEN_PIPE, type Command, FAILED, type Io, OK, UsageError } from './command.ts'
+import { unknownCommand } from './command-group.ts'
+import { consumeCommand } from './commands/consume.ts'
+import { groupCommand } from './commands/group.ts'
 import { inspectCommand } from './commands/inspect.ts'
+import { produceCommand } from './commands/produce.ts'
 import { serveCommand } from './commands/serve.ts'
+import { topicCommand } from './commands/topic.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { BrokenPipe, Printer } from './printer.ts'
 import { table } from './table.ts'
+import { packageVersion } from './version.ts'
 
-const COMMANDS: readonly Command[] = [serveCommand, inspectCommand, verifyCommand]
+const COMMANDS: readonly Command[] = [
+  serveCommand,
+  topicCommand,
+  produceCommand,
+  consumeCommand,
+  groupCommand,
+  inspectCommand,
+  verifyCommand,
+]
 
 const HELP = `odradek: a mini-Kafka
 
@@ -28,42 +41,62 @@ Options
   --help      this page, or that of a command
   --version   the version of the package
 
-inspect and verify only read: nothing in the directory is written, locked, made or cut, so they may be used on
-what a crash has left, on a copy, and beside a broker that has the directory open.
+topic, produce, consume and group speak to a broker by Kafka's protocol: to odradek serve, or to a Kafka cluster.
+inspect and verify look at a data directory. They only read: nothing in it is written, locked, made or cut, so they
+may be used on what a crash has left, on a copy, and beside a broker that has the directory open.
 
-Exit codes: 0 done, 1 damage found (verify), 2 wrong usage, or what was asked for cannot be had.
+Exit codes: 0 done; 1 damage found (verify), or the broker cannot be reached or has refused (topic, produce,
+consume, group); 2 wrong usage, or a directory or port that cannot be had; 141 nobody reads the output any more.
 
-Formats and promises: docs/format.md and docs/durability.md of the package's repository.`
+Guide: docs/guide/cli.md. Formats and promises: docs/format.md and docs/durability.md of the package's repository.`
+
+/** A command, the words that lead to it, and what follows them. */
+interface Found {
+  readonly command: Command | undefined
+  readonly path: readonly string[]
+  readonly rest: readonly string[]
+}
 
 /** Answers the exit code. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const errors = new Printer(io.stderr)
-  const [first, ...rest] = args
-  const command = COMMANDS.find(({ name }) => name === first)
+  const { command, path, rest } = find(args)
   try {
     if (command !== undefined) {
-      return rest.includes('--help') || rest.includes('-h')
-        ? await print(io, command.help)
-        : await command.run(rest, io)
+      if (rest.includes('--help') || rest.includes('-h')) return await print(io, command.help)
+      return await command.run(rest, io)
     }
+    const [first] = args
     if (first === '--help' || first === '-h' || first === 'help') return await print(io, HELP)
-    if (first === '--version') return await print(io, await version())
-    const names = COMMANDS.map(({ name }) => name).join(', ')
-    throw new UsageError(
-      first === undefined ? `name a command: ${names}` : `unknown command "${first}"; there are ${names}`,
-    )
+    if (first === '--version') return await print(io, await packageVersion())
+    throw unknownCommand(first, COMMANDS)
   } catch (error) {
     if (error instanceof BrokenPipe) return BROKEN_PIPE
     if (error instanceof UsageError) {
-      const page = command === undefined ? 'odradek --help' : `odradek ${command.name} --help`
       await errors.line(`odradek: ${error.message}`)
-      await errors.line(`Try: ${page}`)
-    } else if (error instanceof OdradekError) {
-      await errors.line(`odradek: ${error.code}: ${error.message}`)
-    } else throw error
+      await errors.line(`Try: ${['odradek', ...path, '--help'].join(' ')}`)
+      await errors.flush()
+      return FAILED
+    }
+    if (!(error instanceof OdradekError)) throw error
+    await errors.line(`odradek: ${error.code}: ${error.message}`)
     await errors.flush()
-    return FAILED
+    return command?.failure ?? FAILED
   }
+}
+
+function find(args: readonly string[]): Found {
+  let command: Command | undefined
+  let commands = COMMANDS
+  let words = 0
+  for (const word of args) {
+    const next = commands.find(({ name }) => name === word)
+    if (next === undefined) break
+    command = next
+    commands = next.commands ?? []
+    words++
+  }
+  return { command, path: args.slice(0, words), rest: args.slice(words) }
 }
 
 async function print(io: Io, text: string): Promise<number> {
@@ -71,9 +104,4 @@ async function print(io: Io, text: string): Promise<number> {
   await printer.line(text)
   await printer.flush()
   return OK
-}
-
-async function version(): Promise<string> {
-  const manifest = await readFile(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

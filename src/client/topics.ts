@@ -5,6 +5,7 @@ import { createTopics as createApi } from '../wire/messages/19-create-topics.ts'
 import { deleteTopics as deleteApi } from '../wire/messages/20-delete-topics.ts'
 import { describeConfigs } from '../wire/messages/32-describe-configs.ts'
 import { incrementalAlterConfigs } from '../wire/messages/44-incremental-alter-configs.ts'
+import { NO_UUID } from '../wire/uuid.ts'
 import { type KafkaCluster, kafkaError, type TopicMetadata } from './cluster.ts'
 
 export interface NewTopic {
@@ -70,7 +71,7 @@ export async function deleteTopics(
   names: readonly string[],
   timeoutMs: number,
 ): Promise<TopicOutcome[]> {
-  const topics = names.map((name) => ({ name }))
+  const topics = names.map((name) => ({ name, topicId: NO_UUID }))
   const body = { topics, topicNames: names, timeoutMs }
   const answer = await (await cluster.any()).request(deleteApi, body, { waitMs: timeoutMs })
   return names.map((name) => {

@@ -134,8 +134,8 @@ export class Captured implements Output {
     this.#fail = fail
   }
 
-  write(text: string, done: (error?: Error | null) => void): void {
-    if (this.#fail === undefined) this.text += text
+  write(text: string | Uint8Array, done: (error?: Error | null) => void): void {
+    if (this.#fail === undefined) this.text += typeof text === 'string' ? text : Buffer.from(text).toString()
     done(this.#fail ?? null)
   }
 
@@ -154,6 +154,8 @@ export async function odradekWith(io: Partial<Io>, ...args: readonly string[]): 
   const code = await run(args, {
     stdout,
     stderr,
+    stdin: async function* () {},
+    env: {},
     monotonic: () => 0,
     interrupted: () => new AbortController().signal,
     ...io,
