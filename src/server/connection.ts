@@ -30,6 +30,7 @@ import {
 import { Outbox } from './outbox.ts'
 import type { Router } from './router.ts'
 import { type Door, Session } from './session.ts'
+import type { Traffic } from './traffic.ts'
 
 /** What all connections of a server have in common. */
 export interface Shared {
@@ -37,6 +38,7 @@ export interface Shared {
   readonly router: Router
   readonly limits: Pick<ServerLimits, 'maxRequestBytes' | 'maxIdleMs'>
   readonly buffered: BufferedBytes
+  readonly traffic: Pick<Traffic, 'receivedBytes' | 'sentBytes'>
 }
 
 /** A request that was started, and the room its frame takes until it is answered. */
@@ -46,6 +48,8 @@ interface Slot {
   response: readonly Uint8Array[]
 }
 
+/** In front of every frame. */
+const LENGTH_BYTES = 4
 const NO_RESPONSE: readonly Uint8Array[] = []
 
 export class Connection {
@@ -123,7 +127,7 @@ export class Connection {
 
   /** Whether a frame may be read; if so, its room is taken. @throws OdradekError PROTOCOL_ERROR for one that is none */
   readonly #admit = (sizeBytes: number): boolean => {
-    const { buffered, limits } = this.#shared
+    const { buffered, limits, traffic } = this.#shared
     if (this.session.authenticated) checkSize(sizeBytes, limits.maxRequestBytes, 'maxRequestBytes')
     else checkSize(sizeBytes, MAX_UNAUTHENTICATED_BYTES, 'before a client has shown who it is')
     if (buffered.full) {
@@ -131,6 +135,7 @@ export class Connection {
       return false
     }
     buffered.take(sizeBytes)
+    traffic.receivedBytes += LENGTH_BYTES + sizeBytes
     this.#frameBytes = sizeBytes
     return true
   }
@@ -223,6 +228,7 @@ export class Connection {
     if (this.#isClosed) return
     this.#activeAt = this.#shared.ctx.clock.monotonic()
     this.#responseBytes -= sizeBytes
+    this.#shared.traffic.sentBytes += sizeBytes
     this.#shared.buffered.give(sizeBytes)
     this.#advance()
   }

@@ -124,7 +124,8 @@ function handshakeError(error: NodeJS.ErrnoException, { authorizationError }: TL
   return messageOf(error)
 }
 
-function listenError({ host, port }: Address, error: NodeJS.ErrnoException): OdradekError {
+/** What the system says, and what to do about it. */
+export function listenError({ host, port }: Address, error: NodeJS.ErrnoException): OdradekError {
   const cannot = `cannot listen on port ${port} of ${host}`
   const because: Readonly<Record<string, string>> = {
     EADDRINUSE: 'another program has it; choose another port, or 0 for a free one',

@@ -35,6 +35,16 @@ export interface ListenerOptions {
   readonly insecure?: boolean
 }
 
+/** A port for Prometheus and for those that ask whether the server is well: plain HTTP, for everybody who reaches it. */
+export interface MetricsOptions {
+  /** Default 9308, as kafka_exporter; 0 is any free one. */
+  readonly port?: number
+  /** Default `127.0.0.1`. */
+  readonly host?: string
+  /** Whether others than this machine may read names of topics and groups, and how busy they are. Default false. */
+  readonly insecure?: boolean
+}
+
 /** One listener and what holds for all of the server. */
 export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   /** Several of them; then `host`, `port` and `advertised` are theirs. */
@@ -55,6 +65,8 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly maxConnectionsPerAddress?: number
   /** Milliseconds without a byte after which a connection is closed. Default 10 minutes. */
   readonly maxIdleMs?: number
+  /** Default: none. */
+  readonly metrics?: MetricsOptions
 }
 
 export interface ListenerSettings {
@@ -71,6 +83,7 @@ export interface ServerSettings {
   readonly nodes: number
   readonly world: WorldOptions
   readonly limits: ServerLimits
+  readonly metrics: Address | undefined
 }
 
 const LISTENER_OPTIONS = ['host', 'port', 'advertised', 'tls', 'sasl', 'insecure'] as const
@@ -85,11 +98,13 @@ const OPTIONS = [
   'maxConnections',
   'maxConnectionsPerAddress',
   'maxIdleMs',
+  'metrics',
 ] as const
 
 const DEFAULT_LISTENER = 'PLAINTEXT'
 const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 9092
+const DEFAULT_METRICS_PORT = 9308
 const MAX_PORT = 65_535
 const MAX_NODES = 1_000
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
@@ -121,6 +136,7 @@ export function serverSettings(options: ServeOptions): ServerSettings {
       ),
       maxIdleMs: positive('maxIdleMs', given.maxIdleMs, DEFAULT_MAX_IDLE_MS),
     },
+    metrics: given.metrics && metricsOf(given.metrics),
   }
 }
 
@@ -185,6 +201,14 @@ function securityOf(
   throw invalid(
     `${where}: ${host} can be reached by other machines: give ${missing.join(' and ')}, or say insecure: true`,
   )
+}
+
+function metricsOf(options: MetricsOptions): Address {
+  const given = known('metrics', options, ['port', 'host', 'insecure'])
+  const host = text('metrics.host', given.host, DEFAULT_HOST)
+  const port = portOf('metrics.port', given.port, DEFAULT_METRICS_PORT, 1)
+  if (flag('metrics.insecure', given.insecure, false) || isLoopback(host)) return { host, port }
+  throw invalid(`metrics: ${host} can be reached by other machines; say insecure: true if they may read this`)
 }
 
 function portOf(name: string, value: number | undefined, otherwise: number, nodes: number): number {

@@ -25,6 +25,8 @@ import type { Handler } from './handler.ts'
 import { HANDLERS } from './handlers.ts'
 import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
+import { exposition, unready } from './metrics.ts'
+import { MetricsServer } from './metrics-server.ts'
 import { type Interceptor, Router } from './router.ts'
 import { Authenticator } from './sasl.ts'
 import {
@@ -34,6 +36,7 @@ import {
   serverSettings,
 } from './server-options.ts'
 import type { Door } from './session.ts'
+import { Traffic } from './traffic.ts'
 import { World } from './world.ts'
 
 /** One port. */
@@ -96,9 +99,12 @@ export class KafkaServer implements AsyncDisposable {
   readonly bootstrap: string
   /** The same after a restart, where the engine is durable. */
   readonly clusterId: string
+  readonly #world: World
   readonly #ctx: CoreContext
   readonly #listeners: readonly Listener[]
   readonly #shared: Shared
+  readonly #traffic = new Traffic()
+  #metrics: MetricsServer | undefined
   readonly #places: Places
   readonly #connections = new Set<Connection>()
   /** Those of connections, and those that have not come to be one. */
@@ -112,7 +118,14 @@ export class KafkaServer implements AsyncDisposable {
     const id = await clusterId(broker.parts.engine.meta)
     const open = await openAll(settings)
     const world = new World(broker, new Cluster(id, nodesOf(settings.nodes, open)), settings.world)
-    return new KafkaServer(world, settings, open, parts)
+    const server = new KafkaServer(world, settings, open, parts)
+    try {
+      await server.#watch(settings.metrics)
+      return server
+    } catch (error) {
+      await server.close({ drainMs: 0 })
+      throw error
+    }
   }
 
   private constructor(
@@ -124,15 +137,17 @@ export class KafkaServer implements AsyncDisposable {
     const { cluster } = world
     const { limits } = settings
     this.clusterId = cluster.id
+    this.#world = world
     this.#ctx = world.parts.ctx
     this.#onClosed = onClosed
     this.#listeners = open.map(({ listener }) => listener)
     this.#places = new Places(limits)
     this.#shared = {
       ctx: this.#ctx,
-      router: new Router(world, handlers, interceptors),
+      router: new Router(world, handlers, [...(settings.metrics ? [this.#counting] : []), ...interceptors]),
       limits,
       buffered: new BufferedBytes(limits.maxBufferedBytes),
+      traffic: this.#traffic,
     }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }
@@ -159,6 +174,15 @@ export class KafkaServer implements AsyncDisposable {
     }
   }
 
+  /** Where metrics are, if anywhere. */
+  get metricsAddress(): Pick<ServerAddress, 'host' | 'port'> | undefined {
+    return this.#metrics?.address
+  }
+
+  get #counting(): Interceptor {
+    return this.#traffic.interceptor(this.#ctx.clock)
+  }
+
   /** How many clients are connected. */
   get connections(): number {
     return this.#connections.size
@@ -180,6 +204,20 @@ export class KafkaServer implements AsyncDisposable {
   /** `close()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  async #watch(address: Address | undefined): Promise<void> {
+    if (address === undefined) return
+    this.#metrics = await MetricsServer.open(address, {
+      metrics: () => {
+        const { connections } = this
+        return exposition(this.#world, this.#traffic, {
+          connections,
+          bufferedBytes: this.#shared.buffered.bytes,
+        })
+      },
+      unready: () => (this.#closing === undefined ? unready(this.#world) : 'the server is closing'),
+    })
   }
 
   #admit(socket: Socket): boolean {
@@ -220,6 +258,7 @@ export class KafkaServer implements AsyncDisposable {
     await ended
     for (const socket of this.#sockets) socket.destroy()
     await listening
+    await this.#metrics?.close()
     this.#onClosed()
   }
 }

@@ -11,6 +11,7 @@ import { hostOf, Listener } from '../../src/server/listener.ts'
 import { type Interceptor, Router } from '../../src/server/router.ts'
 import type { Authenticator } from '../../src/server/sasl.ts'
 import { Session } from '../../src/server/session.ts'
+import { Traffic } from '../../src/server/traffic.ts'
 import { World as KafkaSide } from '../../src/server/world.ts'
 import { api, type RequestOf, type ResponseInputOf } from '../../src/wire/api.ts'
 import { bytes, int32, string } from '../../src/wire/schema.ts'
@@ -91,6 +92,7 @@ export class Kit extends World {
         maxRequestBytes: options.maxRequestBytes ?? 2 ** 20,
         maxIdleMs: options.maxIdleMs ?? 600_000,
       },
+      traffic: new Traffic(),
       buffered: new BufferedBytes(options.maxBufferedBytes ?? 2 ** 28),
     }
     listener.start({
