@@ -32,14 +32,25 @@ export function isNotTheOne(errorCode: number): boolean {
   return NOT_THE_ONE.has(errorCode)
 }
 
-/** An error code as an error, for what cannot be tried again. */
+/**
+ * An error code as an error, for what cannot be tried again. What the broker says of it is worth more than its name, and
+ * where it says nothing, a few words are.
+ */
 export function kafkaError(errorCode: number, what: string, message?: string | null): OdradekError {
-  const name = kafkaErrorName(errorCode)
-  return new OdradekError(
-    CODES.get(errorCode) ?? 'REFUSED',
-    `${what}: ${name}${message ? `: ${message}` : ''}`,
-  )
+  const code = CODES.get(errorCode)
+  if (code === undefined) {
+    const name = kafkaErrorName(errorCode)
+    return new OdradekError('REFUSED', `${what}: ${name}${message ? `: ${message}` : ''}`)
+  }
+  return new OdradekError(code, message || `${what}: ${WORDS.get(errorCode) ?? kafkaErrorName(errorCode)}`)
 }
+
+const WORDS: ReadonlyMap<number, string> = new Map([
+  [KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION, 'there is no such topic'],
+  [KAFKA_ERRORS.TOPIC_ALREADY_EXISTS, 'it exists already'],
+  [KAFKA_ERRORS.GROUP_ID_NOT_FOUND, 'there is no such group'],
+  [KAFKA_ERRORS.NON_EMPTY_GROUP, 'it has members: end them first'],
+])
 
 const CODES: ReadonlyMap<number, OdradekError['code']> = new Map([
   [KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION, 'UNKNOWN_TOPIC'],
@@ -135,13 +146,13 @@ export class KafkaCluster {
     this.#topics.delete(topic)
   }
 
-  async coordinator(group: string): Promise<Connection> {
+  async coordinator(group: string, line: string = COORDINATION): Promise<Connection> {
     for (let retries = RETRIES; ; retries--) {
       const connection = await this.any()
       const keys = { key: group, keyType: 0, coordinatorKeys: [group] }
       const answer = await connection.request(findCoordinator, keys)
       const { errorCode, nodeId, errorMessage } = answer.coordinators[0] ?? answer
-      if (errorCode === KAFKA_ERRORS.NONE) return this.broker(nodeId, COORDINATION)
+      if (errorCode === KAFKA_ERRORS.NONE) return this.broker(nodeId, line)
       if (retries === 0 || !isNotTheOne(errorCode))
         throw kafkaError(errorCode, `group "${group}"`, errorMessage)
       await this.pause()
@@ -154,10 +165,10 @@ export class KafkaCluster {
     api: A,
     body: RequestInputOf<A>,
     errorOf: (answer: ResponseOf<A>) => number,
-    options: RequestOptions = {},
+    { line, ...options }: RequestOptions & { readonly line?: string } = {},
   ): Promise<ResponseOf<A>> {
     for (let retries = RETRIES; ; retries--) {
-      const connection = await this.coordinator(group)
+      const connection = await this.coordinator(group, line)
       const answer = await connection.request(api, body, options)
       if (retries === 0 || !isNotTheOne(errorOf(answer))) return answer
       await this.pause()

@@ -5,7 +5,7 @@
  *
  *   request ─► frame ─► socket ─► … ─► socket ─► frame ─► the oldest that waits
  */
-import { connect, type Socket } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions as TlsOptions, connect as tlsConnect } from 'node:tls'
 import type { Clock } from '../model/clock.ts'
 import { OdradekError } from '../model/errors.ts'
@@ -215,8 +215,9 @@ export class Connection {
 
 function connected(address: BrokerAddress, { clock, timeoutMs, tls }: ConnectionOptions): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket =
-      tls === undefined ? connect(address) : tlsConnect({ servername: address.host, ...tls, ...address })
+    // Addresses are no names for SNI (RFC 6066).
+    const name = isIP(address.host) === 0 ? { servername: address.host } : {}
+    const socket = tls === undefined ? connect(address) : tlsConnect({ ...name, ...tls, ...address })
     const timer = clock.setTimer(() => {
       socket.destroy()
       reject(new OdradekError('TIMEOUT', `${where(address)} does not answer`))
@@ -238,10 +239,15 @@ function where({ host, port }: BrokerAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nobody listens there',
+  ENOTFOUND: 'there is no host of this name',
+  ECONNRESET: 'the broker closed the connection; does one of both sides speak TLS, and the other not?',
+}
+
 function connectionLost(address: BrokerAddress, cause?: unknown): OdradekError {
   const { code, message } = (cause ?? {}) as { code?: string; message?: string }
-  const why =
-    code === 'ECONNREFUSED' ? 'nobody listens there' : (message ?? 'the broker closed the connection')
+  const why = REASONS[code ?? ''] ?? message ?? 'the broker closed the connection'
   return new OdradekError('CONNECTION_FAILED', `${where(address)}: ${why}`, { cause })
 }
 

@@ -9,25 +9,27 @@
 import type { Clock, Timer } from '../model/clock.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { ResponseOf } from '../wire/api.ts'
-import { KAFKA_ERRORS } from '../wire/errors.ts'
-import { joinGroup } from '../wire/messages/11-join-group.ts'
-import { heartbeat } from '../wire/messages/12-heartbeat.ts'
-import { leaveGroup } from '../wire/messages/13-leave-group.ts'
-import { syncGroup } from '../wire/messages/14-sync-group.ts'
-import { type KafkaCluster, kafkaError } from './cluster.ts'
 import {
   type AssignedTopic,
   assignedTopics,
   assignmentBytes,
   subscribedTopics,
   subscriptionBytes,
-} from './consumer-protocol.ts'
+} from '../wire/consumer-protocol.ts'
+import { KAFKA_ERRORS } from '../wire/errors.ts'
+import { joinGroup } from '../wire/messages/11-join-group.ts'
+import { heartbeat } from '../wire/messages/12-heartbeat.ts'
+import { leaveGroup } from '../wire/messages/13-leave-group.ts'
+import { syncGroup } from '../wire/messages/14-sync-group.ts'
+import { type KafkaCluster, kafkaError } from './cluster.ts'
 import { commitOffsets } from './group-offsets.ts'
 import type { TopicPartition } from './offsets.ts'
 import { assignRanges } from './range-assignor.ts'
 
 const PROTOCOL_TYPE = 'consumer'
 const PROTOCOL = 'range'
+/** The coordinator may be asked nothing else where a join waits for the others. */
+const LEAVING = 'leaving'
 
 export interface GroupMemberOptions {
   readonly group: string
@@ -62,6 +64,7 @@ export class GroupMember {
   #generation = -1
   #owned: readonly AssignedTopic[] = []
   #timer: Timer | undefined
+  #hasLeft = false
 
   constructor(cluster: KafkaCluster, options: GroupMemberOptions) {
     this.#cluster = cluster
@@ -104,8 +107,12 @@ export class GroupMember {
     throw this.#refused(errorCode)
   }
 
-  /** At once, so that the others need not wait for the session to time out. */
+  /**
+   * At once, so that the others need not wait for the session to time out; also out of a `join` that waits for them, and
+   * which fails then. For good.
+   */
   async leave(): Promise<void> {
+    this.#hasLeft = true
     this.#timer?.cancel()
     if (this.#memberId === '') return
     const { group } = this.#options
@@ -116,12 +123,13 @@ export class GroupMember {
       memberId,
       members: [{ memberId, groupInstanceId: null, reason: 'it was ended' }],
     }
-    await this.#cluster.askCoordinator(group, leaveGroup, body, ({ errorCode }) => errorCode)
+    await this.#cluster.askCoordinator(group, leaveGroup, body, codeOf, { line: LEAVING })
   }
 
   async #enter(): Promise<Joined> {
     const { group, topics, sessionTimeoutMs, rebalanceTimeoutMs } = this.#options
     for (;;) {
+      if (this.#hasLeft) throw new OdradekError('CLOSED', `the member has left group "${group}"`)
       const body = {
         groupId: group,
         sessionTimeoutMs,

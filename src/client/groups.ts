@@ -1,11 +1,11 @@
 /** Groups as an administrator sees them. Each is known to its coordinator alone, so a list is put together from all. */
 import type { OdradekError } from '../model/errors.ts'
+import { assignedTopics } from '../wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../wire/errors.ts'
 import { describeGroups } from '../wire/messages/15-describe-groups.ts'
 import { listGroups as listApi } from '../wire/messages/16-list-groups.ts'
 import { deleteGroups as deleteApi } from '../wire/messages/42-delete-groups.ts'
 import { type KafkaCluster, kafkaError } from './cluster.ts'
-import { assignedTopics } from './consumer-protocol.ts'
 import type { TopicPartition } from './offsets.ts'
 
 export interface GroupListing {

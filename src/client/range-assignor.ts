@@ -4,7 +4,7 @@
  *
  *   7 partitions, 3 members   │ 0 1 2 │ 3 4 │ 5 6 │
  */
-import type { AssignedTopic } from './consumer-protocol.ts'
+import type { AssignedTopic } from '../wire/consumer-protocol.ts'
 
 export interface Subscribed {
   readonly memberId: string

@@ -18,8 +18,8 @@ Usage
   odradek group reset [options] --to <where> <group>
 
 Options
-  --to <where>             start, end, an offset N, +N and -N (behind the start, before the end), or @time: milliseconds,
-                           an ISO date or so long ago, as @-1h
+  --to <where>             start, end, an offset N, +N and -N (behind the start, before the end), or @time:
+                           milliseconds, an ISO date or so long ago, as @-1h
   --topic <topic>          this topic, also one that the group has not read yet; several times for several (default:
                            all in which the group has committed)
   --execute                does it; without it, only shows what it would do

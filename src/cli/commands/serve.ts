@@ -1,7 +1,7 @@
 /** `odradek serve`: a broker at a port, until it is interrupted. */
 import { type OpenOptions, openBroker } from '../../index.ts'
 import { SystemClock } from '../../model/clock.ts'
-import { type KafkaServer, serve as serveBroker } from '../../server/server.ts'
+import { type KafkaServer, RELEASES, serve as serveBroker } from '../../server/server.ts'
 import { argumentsOf, NO_WORDS, numberOf } from '../arguments.ts'
 import { type Command, type Io, OK, UsageError } from '../command.ts'
 import { isLogLevel, type LogFormat, type LogLevel, logTo } from '../log.ts'
@@ -25,6 +25,9 @@ Options
   --partitions <count>     of topics that are made without saying how many (default 1)
   --no-auto-create         topics are not made because a client asks for them
 ${SECURITY_HELP}
+  --metrics-port <port>    for Prometheus (/metrics) and for health (/healthz, /readyz), by HTTP; on this machine
+                           alone, unless --insecure is given: then on --host
+  --as <release>           tells clients that it is an older Kafka: ${RELEASES.join(', ')}
   --log <format>           text or json, to standard error (default: text on a terminal, else json)
   --log-level <level>      debug, info, warn or error (default info)
   --help                   this page
@@ -47,6 +50,8 @@ const OPTIONS = {
   partitions: { type: 'string' },
   'no-auto-create': { type: 'boolean' },
   ...SECURITY_OPTIONS,
+  'metrics-port': { type: 'string' },
+  as: { type: 'string' },
   log: { type: 'string' },
   'log-level': { type: 'string' },
 } as const
@@ -58,6 +63,9 @@ export const serveCommand: Command = {
   run: serve,
 }
 
+type ServeOptions = NonNullable<Parameters<typeof serveBroker>[1]>
+type MetricsOptions = NonNullable<ServeOptions['metrics']>
+type Release = (typeof RELEASES)[number]
 type Given = ReturnType<typeof argumentsOf>['options']
 
 async function serve(args: readonly string[], io: Io): Promise<number> {
@@ -111,7 +119,21 @@ function listenerOptions(options: Given): Parameters<typeof serveBroker>[1] {
     ...(advertised === undefined ? {} : { advertised: addressOf(String(advertised)) }),
     ...(partitions === undefined ? {} : { defaultPartitions: partitions }),
     ...(options['no-auto-create'] === true ? { autoCreateTopics: false } : {}),
+    ...metricsOptions(options),
+    ...(options.as === undefined ? {} : { as: releaseOf(String(options.as)) }),
   }
+}
+
+function metricsOptions({ host, insecure, 'metrics-port': given }: Given): { metrics?: MetricsOptions } {
+  const port = numberOf('metrics-port', given, { min: 0, max: 65_535 })
+  if (port === undefined) return {}
+  return { metrics: insecure === true && host !== undefined ? { port, host: String(host), insecure } : { port } }
+}
+
+function releaseOf(text: string): Release {
+  const release = RELEASES.find((each) => each === text)
+  if (release !== undefined) return release
+  throw new UsageError(`--as is one of ${RELEASES.join(', ')}; not "${text}"`)
 }
 
 /** `host`, `host:port`, `[::1]:port` */
@@ -137,19 +159,28 @@ function engineOptions({ data, durability }: Given): { url: string; settings: Op
 }
 
 /** `settings`: what clients have to be told beside the address. */
-function banner({ bootstrap }: KafkaServer, { data }: Given, settings: readonly string[]): string[] {
+function metricsLine({ metricsAddress }: KafkaServer): string[] {
+  return metricsAddress === undefined
+    ? []
+    : [`Metrics are at http://${metricsAddress.host}:${metricsAddress.port}/metrics.`]
+}
+
+function banner(server: KafkaServer, { data }: Given, settings: readonly string[]): string[] {
+  const { bootstrap } = server
   const kept = data === undefined ? 'in memory, until it ends; --data <directory> keeps it' : `in ${data}`
   const list = bootstrap
     .split(',')
     .map((address) => `'${address}'`)
     .join(', ')
+  const metrics = metricsLine(server)
   const what = `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`
   if (settings.length > 0) {
     const told = settings.map((setting) => `  ${setting}`)
-    return [what, '', 'Clients need:', `  bootstrap.servers=${bootstrap}`, ...told, '', 'Ctrl-C ends it.']
+    return [what, ...metrics, '', 'Clients need:', `  bootstrap.servers=${bootstrap}`, ...told, '', 'Ctrl-C ends it.']
   }
   return [
     what,
+    ...metrics,
     '',
     `  kcat -b ${bootstrap} -L                       topics and partitions`,
     `  echo hello | kcat -b ${bootstrap} -P -t greetings`,
