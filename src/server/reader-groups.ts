@@ -4,7 +4,8 @@
  */
 import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
-import { assignmentBytes, CONSUMER, subscriptionBytes } from './consumer-protocol.ts'
+import { assignmentBytes, subscriptionBytes } from '../wire/consumer-protocol.ts'
+import { CONSUMER } from './consumer-protocol.ts'
 
 const SHARE = 'share'
 /** Nothing connects to it: it is the program itself. */

@@ -1,62 +1,18 @@
-/** What consumers say to one another, as far as a broker reads or writes it. */
+/** What a broker has to do with what consumers say to one another. */
 import { describe, expect, it } from 'vitest'
-import {
-  assignmentBytes,
-  readableAssignment,
-  subscribedTopics,
-  subscriptionBytes,
-} from '../../src/server/consumer-protocol.ts'
+import { readableAssignment, topicsOf } from '../../src/server/consumer-protocol.ts'
+import { subscriptionBytes } from '../../src/wire/consumer-protocol.ts'
 
 const NOTHING = [0, 0, 0, 0, 0, 0, 255, 255, 255, 255]
 
-describe('a subscription', () => {
-  it('names its topics', () => {
-    const bytes = subscriptionBytes(['orders', 'größe'])
-    expect([...bytes.subarray(0, 14)]).toEqual([
-      0,
-      0,
-      0,
-      0,
-      0,
-      2,
-      0,
-      6,
-      ...new TextEncoder().encode('orders'),
-    ])
-    expect(subscribedTopics(bytes)).toEqual(['orders', 'größe'])
-  })
-
-  it('of a later version is read as far as all versions are alike', () => {
-    // Version 3: owned partitions, generation and rack follow the user data.
-    const later = [0, 3, 0, 0, 0, 1, 0, 1, 97, 0, 0, 0, 2, 9, 9, 0, 0, 0, 0, 0, 0, 0, 5, 255, 255]
-    expect(subscribedTopics(Uint8Array.from(later))).toEqual(['a'])
-  })
-
-  it.each([
-    ['nothing', []],
-    ['less than it says', [0, 0, 0, 0, 0, 1, 0, 9, 97]],
-    ['more topics than could follow', [0, 0, 127, 255, 255, 255]],
-  ])('of %s cannot be told', (_, bytes) => {
-    expect(subscribedTopics(Uint8Array.from(bytes))).toBeNull()
+describe('the topics of a member', () => {
+  it('are those that it subscribes to, and unknown where that cannot be read', () => {
+    expect(topicsOf(subscriptionBytes(['orders', 'bills']))).toEqual(['orders', 'bills'])
+    expect(topicsOf(Uint8Array.of(0, 0, 127))).toBeNull()
   })
 })
 
 describe('an assignment', () => {
-  it('names partitions by topic', () => {
-    expect([...assignmentBytes([{ topic: 'a', partitions: [0, 258] }])]).toEqual([
-      ...[0, 0, 0, 0, 0, 1, 0, 1, 97],
-      ...[0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1, 2],
-      ...[255, 255, 255, 255],
-    ])
-  })
-
-  it('that is larger than a buffer is whole', () => {
-    const partitions = Array.from({ length: 50_000 }, (_, i) => i)
-    const bytes = assignmentBytes([{ topic: 'a', partitions }])
-    expect(bytes).toHaveLength(2 + 4 + 3 + 4 + 4 * partitions.length + 4)
-    expect([...bytes.subarray(-8)]).toEqual([0, 0, 195, 79, 255, 255, 255, 255])
-  })
-
   it('of no bytes can be read where it is a consumer’s, and is left alone where it is not', () => {
     expect([...readableAssignment('consumer', new Uint8Array(0))]).toEqual(NOTHING)
     expect([...readableAssignment('connect', new Uint8Array(0))]).toEqual([])

@@ -1,6 +1,7 @@
 /** A consumer as a group sees one: joins, syncs, commits. What it does not say is what clients say by default. */
-import { assignmentBytes, subscriptionBytes } from '../../src/server/consumer-protocol.ts'
+
 import type { RequestInputOf, ResponseOf } from '../../src/wire/api.ts'
+import { assignmentBytes, subscriptionBytes } from '../../src/wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../../src/wire/errors.ts'
 import { offsetCommit } from '../../src/wire/messages/08-offset-commit.ts'
 import { offsetFetch } from '../../src/wire/messages/09-offset-fetch.ts'

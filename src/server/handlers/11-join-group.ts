@@ -15,7 +15,7 @@ import { type JoinResult, refusedJoin } from '../../coordinator/classic-requests
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { joinGroup as api } from '../../wire/messages/11-join-group.ts'
-import { CONSUMER, subscribedTopics } from '../consumer-protocol.ts'
+import { CONSUMER, topicsOf } from '../consumer-protocol.ts'
 import { groupErrorCode, isGroupCoordinator } from '../groups.ts'
 import { type Handler, handler } from '../handler.ts'
 
@@ -53,7 +53,7 @@ export const joinGroup: Handler = handler(api, async (request, call, world) => {
 /** Copies: what a member says is kept for as long as it is one. */
 function protocolsOf({ protocolType, protocols }: Request) {
   return protocols.map(({ name, metadata }) => {
-    const topics = protocolType === CONSUMER ? subscribedTopics(metadata) : null
+    const topics = protocolType === CONSUMER ? topicsOf(metadata) : null
     return { name, metadata: metadata.slice(), topics }
   })
 }

@@ -1,6 +1,6 @@
 /** JoinGroup at the wire: what each version says and hears; what a group does is in test/coordinator. */
 import { describe, expect, it } from 'vitest'
-import { assignmentBytes } from '../../../src/server/consumer-protocol.ts'
+import { assignmentBytes } from '../../../src/wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { joinGroup } from '../../../src/wire/messages/11-join-group.ts'
 import { GroupClient } from '../../support/group-client.ts'

@@ -1,6 +1,6 @@
 /** SyncGroup at the wire: everybody's part, one that can be read even where it is nothing. */
 import { describe, expect, it } from 'vitest'
-import { assignmentBytes } from '../../../src/server/consumer-protocol.ts'
+import { assignmentBytes } from '../../../src/wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { syncGroup } from '../../../src/wire/messages/14-sync-group.ts'
 import { GroupClient } from '../../support/group-client.ts'

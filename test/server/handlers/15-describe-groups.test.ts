@@ -4,7 +4,7 @@ import {
   assignmentBytes,
   subscribedTopics,
   subscriptionBytes,
-} from '../../../src/server/consumer-protocol.ts'
+} from '../../../src/wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { describeGroups } from '../../../src/wire/messages/15-describe-groups.ts'
 import { GroupClient } from '../../support/group-client.ts'
