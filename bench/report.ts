@@ -1,6 +1,6 @@
 /** Turns samples into lines, and lines into text for people, Markdown for the docs, or JSON. */
 import type { Environment } from './environment.ts'
-import type { Row, Samples, Scenario, Unit } from './scenario.ts'
+import type { Row, Samples, Table, Unit } from './scenario.ts'
 import { median, type Spread, spread } from './statistics.ts'
 
 export interface Line {
@@ -16,8 +16,8 @@ export interface Line {
   readonly rates: readonly number[] | null
 }
 
-/** The lines of one scenario, from the samples of every process that ran it. */
-export function linesOf(scenario: Scenario, processes: readonly Samples[]): Line[] {
+/** The lines of one table, from the samples of every process that ran it. */
+export function linesOf(scenario: Table, processes: readonly Samples[]): Line[] {
   return scenario.rows.map((row) => {
     const measured = spread(processes.flatMap((samples) => row.figures(samples)))
     return {
@@ -49,6 +49,7 @@ const SUFFIX: { readonly [unit in Unit]: string } = {
   MiB: ' MiB',
   ms: ' ms',
   'GB/s': ' GB/s',
+  's/GB': ' s/GB',
   count: '',
 }
 
@@ -77,7 +78,7 @@ function cells(line: Line): string[] {
 const HEAD = ['contender', 'against', 'to reach', 'median', 'quartiles', 'reached', 'per second']
 
 /** A table for the terminal. */
-export function textOf(scenario: Scenario, lines: readonly Line[]): string {
+export function textOf(scenario: Table, lines: readonly Line[]): string {
   const rows = [HEAD, ...lines.map((line) => cells(line).map((cell) => cell.replaceAll('**', '')))]
   const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const body = rows.map((row) =>
@@ -89,15 +90,18 @@ export function textOf(scenario: Scenario, lines: readonly Line[]): string {
   return `${scenario.name}: ${scenario.title}\n${body.map((line) => `  ${line}`).join('\n')}\n`
 }
 
+/** A table, and what was measured for it. */
+export interface Measured {
+  readonly scenario: Table
+  readonly lines: readonly Line[]
+}
+
 /** docs/benchmarks.md. */
 export function markdownOf(
-  measured: readonly { readonly scenario: Scenario; readonly lines: readonly Line[] }[],
+  measured: readonly Measured[],
   where: Environment,
   method: { readonly processes: number; readonly rounds: number; readonly roundMs: number },
 ): string {
-  const all = measured.flatMap(({ lines }) => lines)
-  const missed = all.filter((line) => line.reached === false)
-  const aimed = all.filter((line) => line.reached !== null)
   const versions = Object.entries(where.versions).map(([name, version]) => `${name} ${version}`)
   const out = [
     '# Benchmarks',
@@ -116,11 +120,25 @@ export function markdownOf(
     `- Node ${where.node} (V8 ${where.v8})`,
     `- ${versions.join(', ')}`,
     '',
-    missed.length === 0
-      ? `All ${aimed.length} figures aimed at were reached.`
-      : `${aimed.length - missed.length} of ${aimed.length} figures aimed at were reached. Missed: ` +
-        `${missed.map((line) => `${line.scenario} (${line.subject} against ${line.against})`).join('; ')}.`,
+    outcomeOf(measured),
+    ...tablesOf(measured),
   ]
+  return `${out.join('\n')}\n`
+}
+
+/** How many of the figures aimed at were reached, and which were not: a line of Markdown. */
+export function outcomeOf(measured: readonly Measured[]): string {
+  const all = measured.flatMap(({ lines }) => lines)
+  const missed = all.filter((line) => line.reached === false)
+  const aimed = all.filter((line) => line.reached !== null)
+  if (missed.length === 0) return `All ${aimed.length} figures aimed at were reached.`
+  const names = missed.map((line) => `${line.scenario} (${line.subject} against ${line.against})`)
+  return `${aimed.length - missed.length} of ${aimed.length} figures aimed at were reached. Missed: ${names.join('; ')}.`
+}
+
+/** The tables as lines of Markdown, each under its heading. */
+export function tablesOf(measured: readonly Measured[]): string[] {
+  const out: string[] = []
   for (const { scenario, lines } of measured) {
     const head =
       scenario.moved === '' ? HEAD.slice(0, -1) : [...HEAD.slice(0, -1), `${scenario.moved} per second`]
@@ -128,5 +146,5 @@ export function markdownOf(
     out.push(`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`)
     for (const line of lines) out.push(`| ${cells(line).slice(0, head.length).join(' | ')} |`)
   }
-  return `${out.join('\n')}\n`
+  return out
 }

@@ -27,7 +27,7 @@ export interface Target {
   readonly value: number
 }
 
-export type Unit = 'ratio' | 'bytes' | 'MiB' | 'ms' | 'GB/s' | 'count'
+export type Unit = 'ratio' | 'bytes' | 'MiB' | 'ms' | 'GB/s' | 's/GB' | 'count'
 
 /** One line of the table. */
 export interface Row {
@@ -40,13 +40,17 @@ export interface Row {
   figures(samples: Samples): number[]
 }
 
-export interface Scenario {
+/** What is shown of samples, wherever they come from. */
+export interface Table {
   readonly name: string
   /** What is moved, by whom, to whom: a sentence for the table's heading. */
   readonly title: string
-  /** What one unit of the rates is. */
+  /** What one unit of the rates is. Empty: rates are not shown. */
   readonly moved: string
   readonly rows: readonly Row[]
+}
+
+export interface Scenario extends Table {
   /** Processes that run it, where fewer do than usual. */
   readonly processes?: number
   sample(plan: Plan): Promise<Samples>
