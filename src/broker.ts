@@ -8,9 +8,9 @@
  *      └────► Redrive, transactions
  */
 import type { BrokerParts } from './coordinator/broker-parts.ts'
-import { ClassicGroups } from './coordinator/classic-groups.ts'
 import { type Drain, drained, drainOf } from './coordinator/drain.ts'
 import { GroupOffsets } from './coordinator/group-offsets.ts'
+import { Groups } from './coordinator/groups.ts'
 import { OffsetStore } from './coordinator/offsets.ts'
 import { ProducerTransactions } from './coordinator/producer-transactions.ts'
 import { readRange } from './coordinator/read.ts'
@@ -104,7 +104,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
   readonly #readers: Readers
   readonly #offsets: OffsetStore
   readonly #groupOffsets: GroupOffsets
-  readonly #groups: ClassicGroups
+  readonly #groups: Groups
   readonly #transactions: ProducerTransactions
   readonly #redrive: Redrive
   readonly #events: Events
@@ -144,15 +144,19 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       this.#groups.claim(group),
     )
     this.#groupOffsets = new GroupOffsets(engine, clock, this.#readers)
-    this.#groups = new ClassicGroups(this.#ctx, this.parts, offsetRetentionMs)
+    this.#groups = new Groups(this.#ctx, this.parts, offsetRetentionMs)
     const { meta } = engine
     this.#transactions = new ProducerTransactions(this.#ctx, meta, this.#groupOffsets, encodeMarker)
     this.#redrive = new Redrive(this.#ctx, engine, this.#topics)
     this.#offsets.bind(this.#ctx)
     this.#topics.bind(this.#ctx, {
-      created: (topic) => this.#readers.created(topic),
+      created: (topic) => {
+        this.#readers.created(topic)
+        this.#groups.topicsChanged()
+      },
       grown: (topic) => {
         this.#readers.grown(topic)
+        this.#groups.topicsChanged()
         if (topic.isDeadLetter) this.#redrive.watch(topic)
       },
       deleted: (topic, error) => {

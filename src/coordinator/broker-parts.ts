@@ -2,8 +2,8 @@
 import type { CoreContext } from '../core/context.ts'
 import type { Topics } from '../core/topics.ts'
 import type { Engine } from '../log/contract.ts'
-import type { ClassicGroups } from './classic-groups.ts'
 import type { GroupOffsets } from './group-offsets.ts'
+import type { Groups } from './groups.ts'
 import type { OffsetStore } from './offsets.ts'
 import type { ProducerTransactions } from './producer-transactions.ts'
 import type { Readers } from './readers.ts'
@@ -14,7 +14,7 @@ export interface BrokerParts {
   readonly topics: Topics
   readonly readers: Readers
   readonly offsets: OffsetStore
-  readonly groups: ClassicGroups
+  readonly groups: Groups
   readonly groupOffsets: GroupOffsets
   readonly transactions: ProducerTransactions
 }

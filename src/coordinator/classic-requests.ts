@@ -1,5 +1,6 @@
 /**
- * What classic groups are asked, and what they answer: values, without a protocol's bytes. Errors have Kafka's names.
+ * What classic groups are asked, and what they answer: values, without a protocol's bytes. Errors have Kafka's names;
+ * they and the limits are those of all groups of the protocol.
  */
 
 export type ClassicState = 'Empty' | 'PreparingRebalance' | 'CompletingRebalance' | 'Stable' | 'Dead'
@@ -12,6 +13,10 @@ export interface GroupLimits {
   readonly initialRebalanceDelayMs: number
   /** Members, with those that have only taken an id. */
   readonly maxSize: number
+  /** Of members of modern groups, who do not choose: how long one is kept that is not heard of. */
+  readonly consumerSessionTimeoutMs: number
+  /** How often they are told to be heard of. */
+  readonly consumerHeartbeatIntervalMs: number
 }
 
 /** Kafka's names of what can be wrong; handlers turn them into codes. */
@@ -19,6 +24,7 @@ export type GroupError =
   | 'NONE'
   | 'COORDINATOR_NOT_AVAILABLE'
   | 'FENCED_INSTANCE_ID'
+  | 'FENCED_MEMBER_EPOCH'
   | 'GROUP_ID_NOT_FOUND'
   | 'GROUP_MAX_SIZE_REACHED'
   | 'ILLEGAL_GENERATION'
@@ -28,7 +34,9 @@ export type GroupError =
   | 'MEMBER_ID_REQUIRED'
   | 'NON_EMPTY_GROUP'
   | 'REBALANCE_IN_PROGRESS'
+  | 'STALE_MEMBER_EPOCH'
   | 'UNKNOWN_MEMBER_ID'
+  | 'UNRELEASED_INSTANCE_ID'
 
 /** A way to assign that a member knows, with what it wants to be assigned. */
 export interface Protocol {

@@ -8,29 +8,41 @@
 import type { CoreContext } from '../core/context.ts'
 import { Due } from '../core/due-queue.ts'
 import type { Topics } from '../core/topics.ts'
-import type { ClassicGroup } from './classic-group.ts'
 import type { CommittedOffset, GroupOffsets } from './group-offsets.ts'
 
 const LOOK_EVERY_MS = 600_000
 
-/** What expires. */
-export interface ExpiringGroups {
-  all(): Iterable<ClassicGroup>
-  remove(group: ClassicGroup): Promise<void>
+/** A group of the protocol, of either kind. */
+export interface ExpiringGroup {
+  readonly name: string
+  readonly state: string
+  readonly isVacant: boolean
+  /** Null where it never had members. */
+  readonly protocolType: string | null
+  /** Milliseconds since the epoch. */
+  readonly emptySince: number
+  /** Topics that somebody subscribes to; null where that cannot be told. */
+  readonly topics: ReadonlySet<string> | null
 }
 
-export class GroupExpiry extends Due {
+/** What expires. */
+export interface ExpiringGroups<G extends ExpiringGroup> {
+  all(): Iterable<G>
+  remove(group: G): Promise<void>
+}
+
+export class GroupExpiry<G extends ExpiringGroup> extends Due {
   readonly #ctx: CoreContext
   readonly #topics: Topics
   readonly #offsets: GroupOffsets
-  readonly #groups: ExpiringGroups
+  readonly #groups: ExpiringGroups<G>
   readonly #retentionMs: number
 
   constructor(
     ctx: CoreContext,
     topics: Topics,
     offsets: GroupOffsets,
-    groups: ExpiringGroups,
+    groups: ExpiringGroups<G>,
     retentionMs: number,
   ) {
     super()
@@ -66,7 +78,7 @@ export class GroupExpiry extends Due {
     await Promise.all(changes)
   }
 
-  #isExpired(group: ClassicGroup, offset: CommittedOffset): boolean {
+  #isExpired(group: ExpiringGroup, offset: CommittedOffset): boolean {
     const since = this.#idleSince(group, offset)
     return (
       since !== undefined &&
@@ -76,7 +88,7 @@ export class GroupExpiry extends Due {
   }
 
   /** Undefined while somebody may read it. */
-  #idleSince(group: ClassicGroup, { topicId, at }: CommittedOffset): number | undefined {
+  #idleSince(group: ExpiringGroup, { topicId, at }: CommittedOffset): number | undefined {
     // What a reader of an earlier process left behind says no time: it counts from now on.
     const committedAt = at < 0 ? group.emptySince : at
     if (group.protocolType === null) return committedAt

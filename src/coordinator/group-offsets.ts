@@ -8,7 +8,7 @@
  *                                    txn-offset/<producer>/<group>/<topic id>/<partition>
  *
  * Both are `Meta`'s in memory too, so that there is one way, and a commit costs a map entry. While a group has members
- * here its cursors are its own: who may commit is for the caller to ask, `ClassicGroups` knows.
+ * here its cursors are its own: who may commit is for the caller to ask, `Groups` knows.
  *
  * Offsets go with their topic, with their group, and in the end by age: see group-expiry.ts.
  */

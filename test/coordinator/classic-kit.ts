@@ -1,6 +1,6 @@
 /** A classic group without a broker, and clients of it that do what they are told. */
 import { ClassicGroup } from '../../src/coordinator/classic-group.ts'
-import { DEFAULT_GROUP_LIMITS } from '../../src/coordinator/classic-groups.ts'
+import { DEFAULT_GROUP_LIMITS } from '../../src/coordinator/groups.ts'
 import type {
   GroupError,
   GroupLimits,

@@ -1,27 +1,28 @@
 /**
- * A classic group as this process describes readers. Who reads by Kafka's protocol counts by himself, and holds no log:
+ * A group of Kafka's protocol as this process describes readers. Who reads by Kafka's protocol counts by himself, and holds no log:
  * what can be told is who is there, and how far the group has committed.
  */
 import { MutableCounters } from '../core/counters.ts'
 import type { Topics } from '../core/topics.ts'
 import type { CursorDescription, MemberDescription, ReaderDescription } from '../model/views.ts'
-import type { ClassicGroup } from './classic-group.ts'
 import type { CommittedOffset, GroupOffsets } from './group-offsets.ts'
+import type { WireGroup } from './groups.ts'
+import { ModernGroup } from './modern-group.ts'
 
-export function describeClassic(
-  group: ClassicGroup,
+export function describeWireGroup(
+  group: WireGroup,
   topics: Topics,
   offsets: GroupOffsets,
 ): ReaderDescription {
   return {
     name: group.name,
-    kind: 'classic',
+    kind: group instanceof ModernGroup ? 'consumer' : 'classic',
     durable: true,
     assignment: null,
     overflow: 'drop-oldest',
     order: 'partition',
     guarantee: 'at-least-once',
-    generation: group.generation,
+    generation: group instanceof ModernGroup ? group.epoch : group.generation,
     members: [...group.members].map(
       ({ id }): MemberDescription => ({
         id,

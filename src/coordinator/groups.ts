@@ -1,15 +1,17 @@
 /**
- * The classic groups of a broker, by name. A name is one group's, of one kind: it belongs to members of Kafka's
- * protocol, or to a reader of this process (`Readers`), whichever came to it while it had no members. Both file offsets
- * under the same keys, so a name that changes hands keeps its place.
+ * The groups of Kafka's protocol, by name. A name is one group's, of one kind: it belongs to members who assign among
+ * themselves (`ClassicGroup`), to members who are assigned (`ModernGroup`), or to a reader of this process (`Readers`),
+ * whichever came to it while it had no members. All file offsets under the same keys, so a name that changes hands
+ * keeps its place.
  *
  * A group is there from its first join or commit, and after a restart while anything is stored of it:
  *
- *   group/<name>  →  generation, protocol type, since when it is empty
+ *   group/<name>  →  kind, generation or epoch, protocol type, since when it is empty
  *
  * Members are not stored: after a restart they hear UNKNOWN_MEMBER_ID, and join anew. The generation is, so that it
- * goes on from there. It is not waited for: a member id is never given twice, so who was in a generation that a crash
- * took back is refused by his id.
+ * goes on from there. In a classic group it is not waited for: there a member id is never given twice, so who was in a
+ * generation that a crash took back is refused by his id. Members of modern groups keep their ids, so no epoch is told
+ * before it is stored.
  */
 import type { CoreContext } from '../core/context.ts'
 import { BROADCAST_PREFIX } from '../core/reader.ts'
@@ -32,14 +34,22 @@ import {
   type SyncRequest,
   type SyncResult,
 } from './classic-requests.ts'
-import { describeClassic } from './classic-view.ts'
 import { type ExpiringGroups, GroupExpiry } from './group-expiry.ts'
 import type { GroupOffsets } from './group-offsets.ts'
+import { describeWireGroup } from './group-view.ts'
+import { ModernGroup, type ModernHost } from './modern-group.ts'
+import { type HeartbeatRequest, type HeartbeatResult, JOINS, refusedHeartbeat } from './modern-requests.ts'
 import type { Readers } from './readers.ts'
 
 const PREFIX = 'group/'
 
+/** A group that members of Kafka's protocol have. */
+export type WireGroup = ClassicGroup | ModernGroup
+
 interface StoredGroup {
+  /** Not said: a classic one. */
+  readonly kind?: 'modern'
+  /** Or epoch. */
   readonly generation: number
   readonly protocolType: string | null
   /** Null: it had members. */
@@ -55,25 +65,29 @@ export const DEFAULT_GROUP_LIMITS: GroupLimits = {
   maxSessionTimeoutMs: 1_800_000,
   initialRebalanceDelayMs: 0,
   maxSize: 10_000,
+  consumerSessionTimeoutMs: 45_000,
+  consumerHeartbeatIntervalMs: 5_000,
 }
 
 type Parts = Pick<BrokerParts, 'engine' | 'topics' | 'readers' | 'groupOffsets'>
 
-export class ClassicGroups implements GroupHost, ExpiringGroups {
+export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> {
   readonly ctx: CoreContext
   limits: GroupLimits = DEFAULT_GROUP_LIMITS
   readonly #meta: Meta
-  readonly #topics: Topics
+  readonly topics: Topics
   readonly #readers: Readers
   readonly #offsets: GroupOffsets
-  readonly #expiry: GroupExpiry
-  readonly #byName = new Map<string, ClassicGroup>()
+  readonly #expiry: GroupExpiry<WireGroup>
+  readonly #byName = new Map<string, WireGroup>()
+  /** Epochs on their way to the disk. */
+  readonly #saving = new Map<ModernGroup, Promise<void>>()
   #ended = false
 
   constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
     this.ctx = ctx
     this.#meta = parts.engine.meta
-    this.#topics = parts.topics
+    this.topics = parts.topics
     this.#readers = parts.readers
     this.#offsets = parts.groupOffsets
     this.#expiry = new GroupExpiry(ctx, parts.topics, parts.groupOffsets, this, retentionMs)
@@ -89,8 +103,11 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     this.#offsets.restore()
     for (const [key, value] of this.#meta.scan(PREFIX)) {
       const name = decodeURIComponent(key.slice(PREFIX.length))
-      const { generation, protocolType, emptySince } = value as StoredGroup
-      const group = this.#open(name, generation, protocolType)
+      const { kind, generation, protocolType, emptySince } = value as StoredGroup
+      const group =
+        kind === 'modern'
+          ? this.#enroll(new ModernGroup(name, this, generation))
+          : this.#open(name, generation, protocolType)
       group.emptySince = emptySince ?? group.emptySince
     }
     for (const name of this.#offsets.stored().keys()) {
@@ -98,19 +115,38 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     }
   }
 
+  /** The classic group of that name. */
   get(name: string): ClassicGroup | undefined {
-    return this.#byName.get(name)
+    const group = this.#byName.get(name)
+    return group instanceof ClassicGroup ? group : undefined
   }
 
-  all(): Iterable<ClassicGroup> {
+  modern(name: string): ModernGroup | undefined {
+    const group = this.#byName.get(name)
+    return group instanceof ModernGroup ? group : undefined
+  }
+
+  all(): Iterable<WireGroup> {
     return this.#byName.values()
   }
 
   #open(name: string, generation?: number, protocolType?: string | null): ClassicGroup {
-    const group = new ClassicGroup(name, this, generation, protocolType)
-    this.#byName.set(name, group)
+    return this.#enroll(new ClassicGroup(name, this, generation, protocolType))
+  }
+
+  #enroll<G extends WireGroup>(group: G): G {
+    this.#byName.set(group.name, group)
     this.#expiry.arm()
     return group
+  }
+
+  /** Where nobody has the name: what its numbers go on from. Undefined where a group of another kind has members. */
+  #vacate(name: string): number | undefined {
+    const group = this.#byName.get(name)
+    if (group === undefined) return this.#readers.release(name) ? 0 : undefined
+    if (!group.isVacant) return undefined
+    group.end()
+    return group instanceof ModernGroup ? group.epoch : group.generation
   }
 
   // ── members ───────────────────────────────────────────────────────────────────────────────────
@@ -125,30 +161,51 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     }
     if (this.#ended) return refusedJoin('COORDINATOR_NOT_AVAILABLE', memberId)
     if (signal.aborted) return null
-    const known = this.#byName.get(name)
+    const known = this.get(name)
     if (known !== undefined) return known.join(request)
     if (memberId !== '') return refusedJoin('UNKNOWN_MEMBER_ID', memberId)
-    if (!this.#readers.release(name)) return refusedJoin('INCONSISTENT_GROUP_PROTOCOL')
-    return this.#open(name).join(request)
+    const generation = this.#vacate(name)
+    if (generation === undefined) return refusedJoin('INCONSISTENT_GROUP_PROTOCOL')
+    return this.#open(name, generation).join(request)
   }
 
   /** Null where nobody waits for the answer any more. */
   sync(name: string, request: SyncRequest): Promise<SyncResult | null> | SyncResult | null {
     if (!isName(name)) return refusedSync('INVALID_GROUP_ID')
     if (request.signal.aborted) return null
-    return this.#byName.get(name)?.sync(request) ?? refusedSync(this.#unknown)
+    return this.get(name)?.sync(request) ?? refusedSync(this.#unknown)
   }
 
   heartbeat(name: string, who: GenerationRef): GroupError {
     if (!isName(name)) return 'INVALID_GROUP_ID'
-    return this.#byName.get(name)?.heartbeat(who) ?? this.#unknown
+    return this.get(name)?.heartbeat(who) ?? this.#unknown
   }
 
   /** One answer each, in their order. */
   leave(name: string, members: readonly MemberRef[]): GroupError[] {
-    const group = this.#byName.get(name)
+    const group = this.get(name)
     if (isName(name) && group !== undefined) return group.leave(members)
     return members.map(() => (isName(name) ? this.#unknown : 'INVALID_GROUP_ID'))
+  }
+
+  /** Of a member of a modern group, which comes to be with its first one. */
+  consumerHeartbeat(name: string, request: HeartbeatRequest): Promise<HeartbeatResult> | HeartbeatResult {
+    if (!isName(name)) return refusedHeartbeat('INVALID_GROUP_ID')
+    if (this.#ended) return refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
+    const group = this.#entered(name, request.epoch === JOINS)
+    if (typeof group === 'string') return refusedHeartbeat(group)
+    const result = group.heartbeat(request)
+    const refused = (): HeartbeatResult => refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
+    return this.#saving.get(group)?.then(() => result, refused) ?? result
+  }
+
+  #entered(name: string, joins: boolean): ModernGroup | GroupError {
+    const known = this.modern(name)
+    if (known !== undefined) return known
+    // Somebody who was in a group that is forgotten joins anew, when he hears that nobody knows him.
+    if (!joins) return this.has(name) ? 'GROUP_ID_NOT_FOUND' : 'UNKNOWN_MEMBER_ID'
+    const epoch = this.#vacate(name)
+    return epoch === undefined ? 'GROUP_ID_NOT_FOUND' : this.#enroll(new ModernGroup(name, this, epoch))
   }
 
   get #unknown(): GroupError {
@@ -173,6 +230,11 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     return 'NONE'
   }
 
+  /** Whether `who` may ask where the group is: that concerns members of modern groups alone. */
+  checkFetch(name: string, memberId: string | null, epoch: number): GroupError {
+    return this.modern(name)?.checkFetch(memberId, epoch) ?? 'NONE'
+  }
+
   // ── administration ────────────────────────────────────────────────────────────────────────────
 
   /** Whether there is a group of that name, of whatever kind. */
@@ -181,7 +243,7 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
   }
 
   /** The group, once no reader stands for it: one without members gives up the name. Undefined where it has members. */
-  withoutReader(name: string): ClassicGroup | undefined {
+  withoutReader(name: string): WireGroup | undefined {
     const known = this.#byName.get(name)
     if (known !== undefined || !this.#readers.release(name)) return known
     return this.#open(name)
@@ -205,14 +267,20 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
   /** @throws OdradekError UNKNOWN_CONSUMER */
   describe(name: string): ReaderDescription {
     const group = this.#byName.get(name)
-    if (group !== undefined) return describeClassic(group, this.#topics, this.#offsets)
+    if (group !== undefined) return describeWireGroup(group, this.topics, this.#offsets)
     const reader = this.#readers.group(name)
     if (reader === undefined) throw new OdradekError('UNKNOWN_CONSUMER', `there is no group "${name}"`)
     return reader.describe()
   }
 
+  /** Topics came or grew. */
+  topicsChanged(): void {
+    for (const group of this.#byName.values()) if (group instanceof ModernGroup) group.topicsChanged()
+  }
+
   /** With a topic go the offsets in it. */
   deleted(topic: Topic): void {
+    this.topicsChanged()
     this.#offsets
       .forgetTopic(topic.id)
       .catch((error: unknown) => this.ctx.events.error(error, `forgetting offsets in "${topic.name}"`))
@@ -231,7 +299,7 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
     this.remove(group).catch((error: unknown) => this.ctx.events.error(error, `forgetting group "${name}"`))
   }
 
-  remove(group: ClassicGroup): Promise<void> {
+  remove(group: WireGroup): Promise<void> {
     group.end()
     this.#byName.delete(group.name)
     return this.#meta.put([[keyOf(group.name), null]])
@@ -239,14 +307,26 @@ export class ClassicGroups implements GroupHost, ExpiringGroups {
 
   changed(group: ClassicGroup): void {
     const { generation, protocolType, emptySince } = group
-    const stored: StoredGroup = {
-      generation,
-      protocolType,
-      emptySince: group.state === 'Empty' ? emptySince : null,
+    const stored = { generation, protocolType, emptySince: group.state === 'Empty' ? emptySince : null }
+    void this.#store(group.name, stored)
+  }
+
+  grew(group: ModernGroup): void {
+    const { epoch, protocolType, isVacant } = group
+    const emptySince = isVacant ? group.emptySince : null
+    const saving = this.#store(group.name, { kind: 'modern', generation: epoch, protocolType, emptySince })
+    this.#saving.set(group, saving)
+    const done = (): void => {
+      if (this.#saving.get(group) === saving) this.#saving.delete(group)
     }
-    this.#meta
-      .put([[keyOf(group.name), stored]])
-      .catch((error: unknown) => this.ctx.events.error(error, `storing group "${group.name}"`))
+    saving.then(done, done)
+  }
+
+  /** Rejects where it fails, after that was raised; whoever does not wait need not care. */
+  #store(name: string, stored: StoredGroup): Promise<void> {
+    const storing = this.#meta.put([[keyOf(name), stored]])
+    storing.catch((error: unknown) => this.ctx.events.error(error, `storing group "${name}"`))
+    return storing
   }
 
   /** The broker closes: who waits is answered. */
