@@ -48,7 +48,11 @@ export function inOrder(until: number): Survival {
 }
 
 export class Ticks {
-  last = 0
+  last: number
+
+  constructor(last = 0) {
+    this.last = last
+  }
 
   next(): number {
     return ++this.last

@@ -30,6 +30,8 @@ export interface Fault {
   readonly delayMs?: number
   /** The machine stands still: without this operation, or with it but without telling anybody. */
   readonly halt?: 'before' | 'after'
+  /** Called when it has had its effect, before anybody is told. */
+  readonly done?: () => void
 }
 
 export interface SimOptions {
@@ -91,7 +93,11 @@ export class SimFs implements FileSystem {
       ticks,
       missingSync: options.missingSync === true,
       run: (operation, path, effect) => this.#run(operation, path, effect),
-      free: () => (options.capacityBytes ?? Number.POSITIVE_INFINITY) - this.usedBytes,
+      // What is used is counted by going over all files: only where there is an end to it.
+      free: () =>
+        options.capacityBytes === undefined
+          ? Number.POSITIVE_INFINITY
+          : options.capacityBytes - this.usedBytes,
     }
   }
 
@@ -201,7 +207,7 @@ export class SimFs implements FileSystem {
 
   /** An independent copy of this machine, which goes on. */
   copy(options: SimOptions = {}): SimFs {
-    return new SimFs({ ...this.#options, ...options }, this.#names.copy(), this.#ticks)
+    return new SimFs({ ...this.#options, ...options }, this.#names.copy(), new Ticks(this.#ticks.last))
   }
 
   #survival(dice: Dice, share: number | undefined): Survival {
@@ -298,6 +304,7 @@ export class SimFs implements FileSystem {
     if (this.#halted) return NEVER
     try {
       const result = effect(fault, moment)
+      fault.done?.()
       if (fault.halt === undefined) return result
       this.halt()
       return NEVER

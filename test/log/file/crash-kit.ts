@@ -84,6 +84,18 @@ export class Story {
     return name
   }
 
+  /** The same so far, whatever happens next. */
+  copy(): Story {
+    const copy = new Story()
+    for (const [name, list] of this.entries) copy.entries.set(name, [...list])
+    for (const name of this.names) copy.names.add(name)
+    copy.after.splice(0, 1, ...this.after)
+    copy.cut(this.steps)
+    copy.acked = this.acked
+    copy.flushed = this.flushed
+    return copy
+  }
+
   /** The program goes on from this moment, which is on the disk for good only when a process says so. */
   cut(step: number): void {
     const moment = this.after[step] as Moment

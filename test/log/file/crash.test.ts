@@ -45,13 +45,6 @@ function lifeOf(trial: Trial, story: Story, fs?: SimFs): Life {
   return new Life(make, story, optionsOf(trial), trial.seed, trial.seam)
 }
 
-/** A process that nobody stops; how many operations it took. */
-async function operationsOf(trial: Trial): Promise<number> {
-  const life = await lifeOf(trial, new Story()).run(trial.steps ?? STEPS)
-  if (life.error !== undefined) throw life.error
-  return life.fs.operations
-}
-
 interface Result {
   count: number
   readonly wrong: string[]
@@ -71,27 +64,45 @@ function leastOf({ durability }: Trial, story: Story, how: 'kill' | 'power'): nu
   return how === 'power' && durability === 'os' ? story.flushed : story.acked
 }
 
+interface End {
+  readonly what: string
+  readonly seed: number
+  readonly disk: SimFs
+  readonly story: Story
+}
+
+/** What a process would leave, and what it knew, that is stopped at every `stride`th operation, without it and right after it. */
+async function endsOf(trial: Trial, stride: number): Promise<readonly End[]> {
+  const story = new Story()
+  const life = lifeOf(trial, story)
+  const ends: End[] = []
+  life.fs.onOperation = (_, __, ordinal) => {
+    if ((ordinal - 1) % stride !== 0) return undefined
+    const note = (halt: string): void => {
+      const what = `seed ${trial.seed}, ${halt} ${ordinal}`
+      ends.push({ what, seed: ordinal, disk: life.fs.copy(), story: story.copy() })
+    }
+    note('before')
+    return { done: () => note('after') }
+  }
+  await life.run(trial.steps ?? STEPS)
+  if (life.error !== undefined) throw life.error
+  return ends
+}
+
+/** One process that nobody stops, looked at wherever it could have been. */
 async function stopEverywhere(trial: Trial, seeds: number, stride = 1): Promise<Result> {
   const options = optionsOf(trial)
-  const operations = await operationsOf(trial)
   const result: Result = { count: 0, wrong: [] }
-  for (let stop = 1; stop <= operations; stop += stride) {
-    for (const halt of ['before', 'after'] as const) {
-      const story = new Story()
-      const life = lifeOf(trial, story)
-      life.fs.onOperation = (_, __, ordinal) => (ordinal === stop ? { halt } : undefined)
-      await life.run(trial.steps ?? STEPS)
-      const what = `seed ${trial.seed}, ${halt} ${stop}`
-      if (life.error !== undefined) result.wrong.push(`${what}: ${life.error}`)
-      await note(result, `${what}, killed`, () =>
-        check(life.fs.kill(), story, leastOf(trial, story, 'kill'), options),
+  for (const { what, seed: stop, disk, story } of await endsOf(trial, stride)) {
+    await note(result, `${what}, killed`, () =>
+      check(disk.kill(), story, leastOf(trial, story, 'kill'), options),
+    )
+    for (let i = 0; i < seeds; i++) {
+      const seed = i * 7919 + stop
+      await note(result, `${what}, power ${seed}`, () =>
+        check(disk.crash({ seed }), story, leastOf(trial, story, 'power'), options),
       )
-      for (let i = 0; i < seeds; i++) {
-        const seed = i * 7919 + stop
-        await note(result, `${what}, power ${seed}`, () =>
-          check(life.fs.crash({ seed }), story, leastOf(trial, story, 'power'), options),
-        )
-      }
     }
   }
   return result
