@@ -40,6 +40,8 @@ import { describeCluster } from './handlers/60-describe-cluster.ts'
 import { describeProducers } from './handlers/61-describe-producers.ts'
 import { describeTransactions } from './handlers/65-describe-transactions.ts'
 import { listTransactions } from './handlers/66-list-transactions.ts'
+import { consumerGroupHeartbeat } from './handlers/68-consumer-group-heartbeat.ts'
+import { consumerGroupDescribe } from './handlers/69-consumer-group-describe.ts'
 import { listConfigResources } from './handlers/74-list-config-resources.ts'
 import { describeTopicPartitions } from './handlers/75-describe-topic-partitions.ts'
 
@@ -84,6 +86,8 @@ export const HANDLERS: readonly Handler[] = [
   describeProducers,
   describeTransactions,
   listTransactions,
+  consumerGroupHeartbeat,
+  consumerGroupDescribe,
   listConfigResources,
   describeTopicPartitions,
 ]

@@ -4,12 +4,13 @@
  */
 import type { Member } from '../core/member.ts'
 import type { Reader } from '../core/reader.ts'
+import type { Topic } from '../core/topic.ts'
 import { assignmentBytes, subscriptionBytes } from '../wire/consumer-protocol.ts'
 import { CONSUMER } from './consumer-protocol.ts'
 
 const SHARE = 'share'
 /** Nothing connects to it: it is the program itself. */
-const HOST = 'in-process'
+export const HOST = 'in-process'
 
 export interface ReaderMember {
   readonly memberId: string
@@ -35,18 +36,19 @@ export function readerMembers(reader: Reader): ReaderMember[] {
     groupInstanceId: null,
     clientId: reader.name,
     clientHost: HOST,
-    memberMetadata: subscriptionBytes(topicsOf(reader, member).map(({ name }) => name)),
+    memberMetadata: subscriptionBytes(subscribed(reader, member).map(({ name }) => name)),
     memberAssignment: assignmentBytes(assigned(reader, member)),
   }))
 }
 
-function topicsOf(reader: Reader, { topics }: Member) {
+/** Topics that the member reads. */
+export function subscribed(reader: Reader, { topics }: Member): Topic[] {
   return reader.topics.filter(({ id }) => topics.has(id))
 }
 
 /** Who shares records reads from all partitions. */
 function assigned(reader: Reader, member: Member): { topic: string; partitions: number[] }[] {
-  return topicsOf(reader, member)
+  return subscribed(reader, member)
     .map(({ id, name }) => {
       const cursors = reader.cursorsOf(id).filter(({ owner }) => !reader.assigned || owner === member)
       return { topic: name, partitions: cursors.map(({ partition }) => partition.index) }

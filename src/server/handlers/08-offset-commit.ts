@@ -7,7 +7,8 @@
  *   6    leader epochs
  *   7    static members
  *   8    flexible
- *   9    GROUP_ID_NOT_FOUND is known; before, ILLEGAL_GENERATION
+ *   9    GROUP_ID_NOT_FOUND is known; before, ILLEGAL_GENERATION. Members of modern groups commit from here on: before,
+ *        UNSUPPORTED_VERSION; with another epoch than theirs, STALE_MEMBER_EPOCH
  *   10   topics by id
  *
  * A group of this process that has members commits for itself: UNKNOWN_MEMBER_ID. Without members, its place moves.
@@ -24,6 +25,7 @@ import type { World } from '../world.ts'
 type Request = RequestOf<typeof api>
 
 const SINCE_GROUP_NOT_FOUND = 9
+const SINCE_MEMBER_EPOCHS = 9
 const SINCE_TOPIC_IDS = 10
 
 export const offsetCommit: Handler = handler(api, async (request, call, world) => {
@@ -64,6 +66,9 @@ async function committed(
   if (entries.length === 0) return KAFKA_ERRORS.NONE
   const { groupId, memberId, groupInstanceId: instanceId, generationIdOrMemberEpoch: generation } = request
   const error = parts.groups.checkCommit(groupId, { memberId, instanceId, generation })
+  if (version < SINCE_MEMBER_EPOCHS && parts.groups.modern(groupId)?.isVacant === false) {
+    return KAFKA_ERRORS.UNSUPPORTED_VERSION
+  }
   if (error !== 'NONE') return groupErrorCode(known(error, version))
   return parts.groupOffsets.commit(groupId, entries).then(() => KAFKA_ERRORS.NONE, storedErrorCode)
 }

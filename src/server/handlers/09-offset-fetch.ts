@@ -8,7 +8,8 @@
  *   6    flexible
  *   7    requires stable offsets: UNSTABLE_OFFSET_COMMIT where a transaction may still change them (KIP-447)
  *   8    several groups
- *   9    members say who they are; of no concern to classic groups
+ *   9    members say who they are: one of a modern group hears STALE_MEMBER_EPOCH where it is of another epoch; of no
+ *        concern to other groups
  *   10   topics by id
  */
 import type { Topic } from '../../core/topic.ts'
@@ -16,7 +17,7 @@ import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { offsetFetch as api } from '../../wire/messages/09-offset-fetch.ts'
 import { NO_UUID } from '../../wire/uuid.ts'
-import { isGroupCoordinator } from '../groups.ts'
+import { groupErrorCode, isGroupCoordinator } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import type { World } from '../world.ts'
 
@@ -33,7 +34,12 @@ export const offsetFetch: Handler = handler(api, (request, call, world) => {
   if (call.version >= SINCE_GROUPS) {
     return {
       throttleTimeMs: 0,
-      groups: groups.map((each) => fetched(each.groupId, each.topics, requireStable, call, world)),
+      groups: groups.map(({ groupId, memberId, memberEpoch, topics }) => {
+        const error = world.parts.groups.checkFetch(groupId, memberId, memberEpoch)
+        const isHere = isGroupCoordinator(world, call, groupId)
+        if (isHere && error !== 'NONE') return { groupId, topics: [], errorCode: groupErrorCode(error) }
+        return fetched(groupId, topics, requireStable, call, world)
+      }),
     }
   }
   const asked = topics?.map((topic) => ({ ...topic, topicId: NO_UUID })) ?? null

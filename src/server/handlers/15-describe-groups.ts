@@ -1,6 +1,6 @@
 /**
  * DescribeGroups: groups with their members, what those subscribe to, and what they were assigned. Groups of this
- * process are shown too, in the same words; what they are for certain, ConsumerGroupDescribe says.
+ * process and modern groups are shown too, in the same words; what they are for certain, ConsumerGroupDescribe says.
  *
  *   1    throttle time
  *   3    authorized operations
@@ -9,12 +9,14 @@
  *   6    GROUP_ID_NOT_FOUND for a group that is not there (KIP-1043); before, it is in state Dead
  */
 import type { ClassicGroup } from '../../coordinator/classic-group.ts'
+import type { ModernGroup } from '../../coordinator/modern-group.ts'
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { describeGroups as api } from '../../wire/messages/15-describe-groups.ts'
 import { readableAssignment } from '../consumer-protocol.ts'
 import { isGroupCoordinator } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
+import { asClassicMember } from '../modern-groups.ts'
 import { GROUP_OPERATIONS } from '../operations.ts'
 import { readerMembers, readerProtocol, readerState } from '../reader-groups.ts'
 import type { World } from '../world.ts'
@@ -38,6 +40,8 @@ function described(groupId: string, call: Call, world: World): Described {
   if (!isGroupCoordinator(world, call, groupId)) return nothing(KAFKA_ERRORS.NOT_COORDINATOR, '')
   const classic = world.parts.groups.get(groupId)
   if (classic !== undefined) return describedClassic(classic)
+  const modern = world.parts.groups.modern(groupId)
+  if (modern !== undefined) return describedAsClassic(modern, world)
   const reader = world.parts.readers.group(groupId)
   if (reader !== undefined) {
     return {
@@ -52,6 +56,17 @@ function described(groupId: string, call: Call, world: World): Described {
   return {
     ...nothing(KAFKA_ERRORS.GROUP_ID_NOT_FOUND, 'Dead'),
     errorMessage: `there is no group "${groupId}"`,
+  }
+}
+
+function describedAsClassic(group: ModernGroup, world: World): Described {
+  const { state, protocolType, assignor, members } = group
+  return {
+    errorCode: KAFKA_ERRORS.NONE,
+    groupState: state,
+    protocolType,
+    protocolData: members.size === 0 ? '' : assignor,
+    members: [...members].map((member) => asClassicMember(member, world)),
   }
 }
 

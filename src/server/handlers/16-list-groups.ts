@@ -6,6 +6,7 @@
  *   4    their states, and only those in some (KIP-518)
  *   5    their types, and only those of some (KIP-848)
  */
+import { ModernGroup } from '../../coordinator/modern-group.ts'
 import type { ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { listGroups as api } from '../../wire/messages/16-list-groups.ts'
@@ -32,13 +33,14 @@ export const listGroups: Handler = handler(api, (request, call, world) => {
 })
 
 function allGroups({ parts }: World): Listed[] {
-  const classic = [...parts.groups.all()].map((group): Listed => {
+  const wire = [...parts.groups.all()].map((group): Listed => {
     const { name, state, protocolType } = group
-    return { groupId: name, protocolType: protocolType ?? '', groupState: state, groupType: 'classic' }
+    const groupType = group instanceof ModernGroup ? 'consumer' : 'classic'
+    return { groupId: name, protocolType: protocolType ?? '', groupState: state, groupType }
   })
   const readers = [...parts.readers.all()].filter(({ kind }) => kind !== 'broadcast')
   return [
-    ...classic,
+    ...wire,
     ...readers.map(
       (reader): Listed => ({
         groupId: reader.name,

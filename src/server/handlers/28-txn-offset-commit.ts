@@ -68,7 +68,9 @@ async function setAside(
     { memberId, instanceId, generation: request.generationId },
     true,
   )
-  if (refused === 'GROUP_ID_NOT_FOUND') return KAFKA_ERRORS.ILLEGAL_GENERATION
+  if (refused === 'GROUP_ID_NOT_FOUND' || refused === 'STALE_MEMBER_EPOCH') {
+    return KAFKA_ERRORS.ILLEGAL_GENERATION
+  }
   if (refused !== 'NONE') return groupErrorCode(refused)
   const implicit = call.version >= FIRST_IMPLICIT
   const error = world.transactions.admitGroup(transactionalId, claimOf(request), groupId, implicit)
