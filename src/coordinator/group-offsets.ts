@@ -27,6 +27,7 @@ export interface PartitionRef {
 
 /** A commit of one partition. */
 export interface OffsetEntry extends PartitionRef {
+  /** Negative: none, so that whoever comes starts where it would without a commit. */
   readonly offset: number
   readonly metadata: string
   /** Leader epoch of the last record that was consumed, or −1. */
@@ -79,6 +80,7 @@ export class GroupOffsets {
     return entries.map(({ topicId, partition, offset, metadata, epoch }): MetaChange => {
       const note: CommitNote = { metadata, epoch, at: this.#clock.now() }
       const cursor = reader?.cursorsOf(topicId)[partition]
+      if (offset < 0 && cursor === undefined) return [offsetKey(group, topicId, partition), null]
       let at = offset
       if (cursor !== undefined) {
         // A reader is always inside its log.

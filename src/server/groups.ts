@@ -40,8 +40,8 @@ export function offsetEntry(topic: Topic | undefined, committed: CommittedPartit
   if (topic?.partitions[partitionIndex] === undefined) return KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION
   const metadata = committed.committedMetadata ?? ''
   if (metadata.length > MAX_OFFSET_METADATA) return KAFKA_ERRORS.OFFSET_METADATA_TOO_LARGE
-  // Nobody could go on there.
-  if (committedOffset < 0 || !Number.isSafeInteger(committedOffset)) return KAFKA_ERRORS.OFFSET_OUT_OF_RANGE
+  // Nobody could go on there. A negative one says that there is none, which is how KafkaJS has its default chosen.
+  if (!Number.isSafeInteger(committedOffset)) return KAFKA_ERRORS.OFFSET_OUT_OF_RANGE
   return {
     topicId: topic.id,
     partition: partitionIndex,

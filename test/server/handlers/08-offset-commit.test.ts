@@ -46,6 +46,17 @@ async function commit(world: KafkaWorld, version: number, said: Said = {}): Prom
 }
 
 describe('OffsetCommit', () => {
+  it('of an offset below 0 says that there is none, as KafkaJS does to have its default chosen', async () => {
+    const { world } = await withTopic()
+    await commit(world, 5, { offset: 7 })
+    for (const offset of [-1, -2]) {
+      expect(await commit(world, 5, { offset })).toBe(KAFKA_ERRORS.NONE)
+      expect(await new GroupClient(world).committed('orders', 0)).toMatchObject({ committedOffset: -1 })
+    }
+    expect(await commit(world, 5, { offset: 3 })).toBe(KAFKA_ERRORS.NONE)
+    expect(await new GroupClient(world).committed('orders', 0)).toMatchObject({ committedOffset: 3 })
+  })
+
   it.each([2, 3, 4, 5, 6, 7, 8, 9])(
     'of nobody, in version %i, makes a group that was not there',
     async (version) => {
@@ -79,7 +90,7 @@ describe('OffsetCommit', () => {
     ['a partition that is not there', { partition: 2 }, 'UNKNOWN_TOPIC_OR_PARTITION'],
     ['a partition below 0', { partition: -1 }, 'UNKNOWN_TOPIC_OR_PARTITION'],
     ['metadata that is too large', { metadata: 'x'.repeat(4_097) }, 'OFFSET_METADATA_TOO_LARGE'],
-    ['an offset below 0', { offset: -1 }, 'OFFSET_OUT_OF_RANGE'],
+    ['an offset that no number holds', { offset: 2 ** 60 }, 'OFFSET_OUT_OF_RANGE'],
   ] as const)('refuses %s, and makes no group for it', async (_, said, error) => {
     const { world } = await withTopic()
     expect(await commit(world, 8, said)).toBe(KAFKA_ERRORS[error])
