@@ -44,7 +44,7 @@ export class Driver {
   #pid: number | undefined
   #errors = ''
   #isOver = false
-  #wasKilled = false
+  wasKilled = false
 
   /** `onEvent` is told of every event and of the end. */
   constructor(command: readonly string[], args: readonly string[], onEvent: () => void) {
@@ -77,12 +77,12 @@ export class Driver {
   }
 
   get hasFailed(): boolean {
-    return this.#isOver && !this.isDone && !this.#wasKilled
+    return this.#isOver && !this.isDone && !this.wasKilled
   }
 
   /** SIGTERM asks it to end as a well-behaved program would. */
   async kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): Promise<void> {
-    this.#wasKilled = true
+    this.wasKilled = true
     if (!this.#isOver) this.#signal(signal)
     const timer = setTimeout(() => this.#signal('SIGKILL'), PATIENCE_MS)
     await this.#ended

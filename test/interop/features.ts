@@ -343,7 +343,7 @@ const ADMIN: readonly Feature[] = [
       await trial.broker.createTopic(TOPIC)
       await publish(trial.broker, 0, 7)
       await steps(trial, 'deleteRecords')
-      expect(trial.broker.describe(TOPIC).partitions[0]).toMatchObject({ low: 4, high: 7 })
+      expect(trial.broker.describe(TOPIC).partitions[0]).toMatchObject({ start: 4, high: 7 })
     },
   },
   {

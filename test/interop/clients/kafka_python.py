@@ -35,6 +35,8 @@ def produce():
     compression = args.get("compression", "none")
     producer = KafkaProducer(
         bootstrap_servers=bootstrap,
+        # Its default is to give up at once.
+        retries=10,
         acks={-1: "all"}.get(args.get("acks", -1), args.get("acks")),
         compression_type=None if compression == "none" else compression,
     )

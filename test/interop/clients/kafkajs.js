@@ -14,6 +14,8 @@ const kafka = new Kafka({
 })
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
+/** Microseconds of the machine's clock, the same in every process. */
+const now = () => Number(process.hrtime.bigint() / 1000n)
 const text = (bytes) => (bytes === null || bytes === undefined ? null : bytes.toString())
 const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const cleanups = []
@@ -90,6 +92,47 @@ async function consume() {
   })
 }
 
+/** Commits by itself, a few records at a time, and tells the time of everything. */
+async function work() {
+  const { topic, group, sessionMs } = args
+  const consumer = kafka.consumer({
+    groupId: group,
+    sessionTimeout: sessionMs,
+    heartbeatInterval: 300,
+    maxWaitTimeInMs: 100,
+    maxBytesPerPartition: 500,
+    retry: { retries: 20, initialRetryTime: 50, maxRetryTime: 500, restartOnFailure: async () => true },
+  })
+  const { CRASH, GROUP_JOIN, REBALANCING } = consumer.events
+  consumer.on(CRASH, () => say({ revoked: true, at: now() }))
+  consumer.on(REBALANCING, () => say({ revoked: true, at: now() }))
+  consumer.on(GROUP_JOIN, ({ payload }) =>
+    say({ assigned: payload.memberAssignment[topic] ?? [], revoked: true, at: now() }),
+  )
+  // A connection that breaks while it is made rejects what nobody waits for; the consumer goes on by itself.
+  process.on('unhandledRejection', (error) => console.error(error))
+  await consumer.connect()
+  cleanups.push(() => consumer.disconnect())
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({
+    autoCommit: false,
+    eachBatch: async ({ batch, resolveOffset, isRunning, isStale, heartbeat }) => {
+      const { partition } = batch
+      for (const message of batch.messages) {
+        if (!isRunning() || isStale()) return
+        say({ record: recordOf(topic, partition, message), at: now() })
+        resolveOffset(message.offset)
+        await pause(2)
+      }
+      const offset = Number(batch.lastOffset()) + 1
+      say({ committing: { partition, offset }, at: now() })
+      await consumer.commitOffsets([{ topic, partition, offset: String(offset) }])
+      say({ committed: { partition, offset }, at: now() })
+      await heartbeat()
+    },
+  })
+}
+
 function recordOf(topic, partition, { offset, key, value, headers }) {
   const pairs = Object.entries(headers ?? {}).map(([name, each]) => [name, text(each)])
   return {
@@ -158,7 +201,11 @@ async function admin() {
       return retention()
     },
     offsets: async () => (await client.fetchTopicOffsets(topic)).map(({ high }) => Number(high)),
-    deleteRecords: () => client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '4' }] }),
+    deleteRecords: async () => {
+      // It finds the leaders of topics that it knows already.
+      await client.fetchTopicOffsets(topic)
+      await client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '4' }] })
+    },
     groups: async () => (await client.listGroups()).groups.map(({ groupId }) => groupId),
     deleteTopic: () => client.deleteTopics({ topics: [topic] }),
   }
@@ -167,5 +214,5 @@ async function admin() {
   say({ done: true })
 }
 
-const VERBS = { produce, transact, consume, read, admin }
+const VERBS = { produce, transact, consume, work, read, admin }
 await VERBS[verb]()

@@ -83,10 +83,10 @@ async function produce() {
   say({ done: true })
 }
 
-/** Of partition 0, with what is not committed. */
-async function endOf(topic) {
-  const output = await kcat(['-Q', '-t', `${topic}:0:-1`, '-X', 'isolation.level=read_uncommitted'])
-  return Number(output.trim().split(' ').at(-1))
+/** Records in partition 0, with those that are not committed. */
+async function recordsIn(topic) {
+  const place = ['-t', topic, '-p', '0', '-o', 'beginning', '-e', '-f', '.\n']
+  return (await kcat(['-C', ...place, '-X', 'isolation.level=read_uncommitted'])).length / 2
 }
 
 /** All of standard input is one transaction; ended by a signal, it is aborted. */
@@ -94,11 +94,11 @@ async function transact() {
   const { topic, transactionalId, abort, count } = args
   const options = ['-P', '-t', topic, ...BY_KEY, '-X', `transactional.id=${transactionalId}`]
   if (abort) {
-    const before = await endOf(topic)
+    const before = await recordsIn(topic)
     await kcat(options, {
       async onStart(producer) {
         producer.stdin.write(lines(args).join(''))
-        while ((await endOf(topic)) < before + count);
+        while ((await recordsIn(topic)) < before + count);
         producer.kill('SIGTERM')
         producer.stdin.end()
       },

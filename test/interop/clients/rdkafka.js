@@ -9,6 +9,8 @@ const args = JSON.parse(json)
 const COMMON = { 'metadata.broker.list': bootstrap, 'client.id': 'interop-rdkafka' }
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
+/** Microseconds of the machine's clock, the same in every process. */
+const now = () => Number(process.hrtime.bigint() / 1000n)
 const text = (bytes) => (bytes === null || bytes === undefined ? null : bytes.toString())
 const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const cleanups = []
@@ -38,18 +40,12 @@ function call(client, method, ...given) {
 }
 
 async function send(producer) {
-  const { topic, count, prefix, partition, headers, everyMs = 0 } = args
+  const { topic, count, prefix, partition, headers, everyMs = 0, timed } = args
   for (let i = 0; i < count; i++) {
     const pairs = headers ? [{ trace: String(i) }] : undefined
-    producer.produce(
-      topic,
-      partition ?? null,
-      Buffer.from(`${prefix}${i}`),
-      `k${i % 10}`,
-      Date.now(),
-      undefined,
-      pairs,
-    )
+    const value = `${prefix}${i}`
+    if (timed) say({ sending: value, key: `k${i % 10}`, at: now() })
+    producer.produce(topic, partition ?? null, Buffer.from(value), `k${i % 10}`, Date.now(), value, pairs)
     if (everyMs > 0) await pause(everyMs)
   }
   await call(producer, 'flush', 20_000)
@@ -66,9 +62,9 @@ async function produce() {
   const producer = new rdkafka.Producer({ ...COMMON, ...options }, { 'request.required.acks': acks })
   await connected(producer)
   const failures = []
-  producer.on('delivery-report', (error, { partition, offset }) => {
+  producer.on('delivery-report', (error, { partition, offset, opaque }) => {
     if (error) failures.push(error)
-    else say({ produced: { partition, offset } })
+    else say({ produced: { partition, offset, value: opaque }, at: now() })
   })
   producer.setPollInterval(20)
   await send(producer)

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -144,7 +146,15 @@ func consume(opts []kgo.Opt) {
 	asked, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	for seen := 0; asked.Err() == nil; {
-		client.PollFetches(asked).EachRecord(func(record *kgo.Record) {
+		fetches := client.PollFetches(asked)
+		fetches.EachError(func(topic string, _ int32, err error) {
+			// A topic that was made anew is another one: the library leaves it to the program to take it up.
+			if errors.Is(err, kerr.UnknownTopicID) {
+				client.PurgeTopicsFromConsuming(topic)
+				client.AddConsumeTopics(topic)
+			}
+		})
+		fetches.EachRecord(func(record *kgo.Record) {
 			sayRecord(record)
 			if seen++; seen == args.Count {
 				done()

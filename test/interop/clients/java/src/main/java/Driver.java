@@ -22,6 +22,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -90,11 +91,29 @@ public final class Driver {
       if (args.path("headers").asBoolean()) {
         record.headers().add("trace", String.valueOf(i).getBytes(StandardCharsets.UTF_8));
       }
-      sent.add(producer.send(record));
+      if (args.path("timed").asBoolean()) say(Map.of("sending", value, "key", record.key(), "at", now()));
+      sent.add(producer.send(record, told(value)));
       Thread.sleep(args.path("everyMs").asLong(0));
     }
     producer.flush();
     return sent;
+  }
+
+  private static Callback told(String value) {
+    return (place, error) -> {
+      if (error != null) return;
+      var produced = Map.of("partition", place.partition(), "offset", place.offset(), "value", value);
+      try {
+        say(Map.of("produced", produced, "at", now()));
+      } catch (Exception failed) {
+        throw new IllegalStateException(failed);
+      }
+    };
+  }
+
+  /** Microseconds of the machine's clock, the same in every process. */
+  private static long now() {
+    return System.nanoTime() / 1000;
   }
 
   private void produce() throws Exception {
@@ -104,10 +123,7 @@ public final class Driver {
             "compression.type", args.path("compression").asText("none"),
             "enable.idempotence", String.valueOf(args.path("idempotent").asBoolean()));
     try (var producer = producer(options)) {
-      for (var each : send(producer)) {
-        RecordMetadata place = each.get();
-        say(Map.of("produced", Map.of("partition", place.partition(), "offset", place.offset())));
-      }
+      for (var each : send(producer)) each.get();
     }
     done();
   }
