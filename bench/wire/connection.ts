@@ -16,6 +16,8 @@ const CLIENT_ID = 'bench'
 export type OnFrame = (frame: Uint8Array) => void
 
 export class Connection {
+  /** How many of this process are open. */
+  static count = 0
   readonly #socket: Socket
   #frame = Buffer.allocUnsafe(65_536)
   readonly #length = Buffer.alloc(4)
@@ -51,6 +53,8 @@ export class Connection {
   static async open(port: number): Promise<Connection> {
     const connection = new Connection(port)
     await once(connection.#socket, 'connect')
+    Connection.count++
+    connection.#socket.once('close', () => Connection.count--)
     return connection
   }
 

@@ -51,9 +51,13 @@ async function isLed(connection: Connection, topic: Topic): Promise<boolean> {
   return (await askEnds(connection, topic)).every(({ errorCode }) => errorCode === 0)
 }
 
-/** Offsets at which its partitions end. */
-export async function endsOf(connection: Connection, topic: Topic): Promise<number[]> {
-  return (await askEnds(connection, topic)).map(({ errorCode, offset }) => {
+/** Offsets at which its partitions end; with isolation 1, where stable records do. */
+export async function endsOf(
+  connection: Connection,
+  topic: Topic,
+  isolationLevel: number = 0,
+): Promise<number[]> {
+  return (await askEnds(connection, topic, isolationLevel)).map(({ errorCode, offset }) => {
     if (errorCode !== 0) throw new Error(`offsets of ${topic.name}: error ${errorCode}`)
     return offset
   })
@@ -62,10 +66,11 @@ export async function endsOf(connection: Connection, topic: Topic): Promise<numb
 async function askEnds(
   connection: Connection,
   { name, partitions }: Topic,
+  isolationLevel: number = 0,
 ): Promise<readonly { readonly errorCode: number; readonly offset: number }[]> {
   const { topics } = await connection.ask(listOffsets, 6, {
     replicaId: -1,
-    isolationLevel: 0,
+    isolationLevel,
     topics: [
       {
         name,
