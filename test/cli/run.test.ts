@@ -34,8 +34,9 @@ describe('odradek', () => {
   })
 
   it.each([
-    [[], 'name a command: serve, inspect, verify'],
-    [['inspekt'], 'unknown command "inspekt"; there are serve, inspect, verify'],
+    [[], 'name a command: serve, topic, produce, consume, group, inspect, verify'],
+    [['inspekt'], 'unknown command "inspekt"; inspect?'],
+    [['quux'], 'unknown command "quux"; there are serve, topic, produce, consume, group, inspect, verify'],
     [['inspect'], 'name a data directory'],
     [['inspect', 'a', 'b'], 'one data directory at a time; "b" is another one'],
     [['inspect', '--jsn', 'a'], 'unknown option --jsn; --json?'],
