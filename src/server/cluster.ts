@@ -25,6 +25,8 @@ export class Cluster {
   readonly nodes: readonly Node[]
   /** Moved by fault control: what is here goes before the hash. */
   readonly #moved = new Map<string, Node>()
+  /** Grows when coordinators are to be spread anew. */
+  #spread = 0
 
   constructor(id: string, nodes: readonly Node[]) {
     this.id = id
@@ -44,7 +46,7 @@ export class Cluster {
 
   /** `kind`: the key types of FindCoordinator. */
   coordinatorOf(kind: 'group' | 'transaction' | 'share', key: string): Node {
-    return this.#nodeOf(`${kind}/${key}`)
+    return this.#nodeOf(this.#coordinated(kind, key))
   }
 
   moveLeader(topicId: string, partition: number, to: Node): void {
@@ -52,7 +54,16 @@ export class Cluster {
   }
 
   moveCoordinator(kind: 'group' | 'transaction' | 'share', key: string, to: Node): void {
-    this.#moved.set(`${kind}/${key}`, to)
+    this.#moved.set(this.#coordinated(kind, key), to)
+  }
+
+  /** Spreads all groups and transactions anew, also those that were moved. */
+  rehashCoordinators(): void {
+    this.#spread++
+  }
+
+  #coordinated(kind: string, key: string): string {
+    return this.#spread === 0 ? `${kind}/${key}` : `${kind}/${key}/${this.#spread}`
   }
 
   #nodeOf(what: string): Node {

@@ -2,6 +2,6 @@
 
 export type { PlainMechanism, SaslMechanism, SaslOptions, ScramCredential } from './sasl-options.ts'
 export type { ScramMechanism } from './scram.ts'
-export { type KafkaServer, type ServerAddress, serve } from './server.ts'
+export { type KafkaServer, RELEASES, type Release, type ServerAddress, serve } from './server.ts'
 export type { ListenerOptions, MetricsOptions, ServeOptions } from './server-options.ts'
 export type { TlsOptions } from './tls-options.ts'

@@ -17,6 +17,10 @@ interface Place {
 
 const places = new WeakMap<Api, Place>()
 
+export function isErrorCode(name: string): boolean {
+  return name === 'errorCode' || name === 'partitionErrorCode'
+}
+
 /** Calls `found` with every error code that is not 0. */
 export function eachError(api: Api, response: unknown, found: (code: number) => void): void {
   let place = places.get(api)
@@ -38,7 +42,7 @@ function look({ codes, lists }: Place, values: Values, found: (code: number) => 
 }
 
 function placeOf(fields: Struct): Place {
-  const codes = Object.keys(fields).filter((name) => name === 'errorCode')
+  const codes = Object.keys(fields).filter(isErrorCode)
   const lists = Object.entries(fields).flatMap(([name, { type }]): [string, Place][] => {
     if (!(type instanceof ArrayType) || !(type.item instanceof StructType)) return []
     const place = placeOf(type.item.fields)

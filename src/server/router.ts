@@ -15,7 +15,7 @@ import { type RequestHeader, readRequest, readRequestHeader, writeResponse } fro
 import { apiVersions } from '../wire/messages/18-api-versions.ts'
 import { WireReader } from '../wire/reader.ts'
 import { type Answer, type Call, Disconnect, type Handler } from './handler.ts'
-import { UNSUPPORTED_API_VERSIONS } from './handlers/18-api-versions.ts'
+import { unsupportedApiVersions } from './handlers/18-api-versions.ts'
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
@@ -87,7 +87,7 @@ export class Router {
     const [min, max] = handler.advertised
     if (version < min || version > max) {
       if (apiKey === apiVersions.key) {
-        return writeResponse(apiVersions, 0, correlationId, UNSUPPORTED_API_VERSIONS)
+        return writeResponse(apiVersions, 0, correlationId, unsupportedApiVersions(handler))
       }
       throw new OdradekError('PROTOCOL_ERROR', `versions ${min} to ${max} are spoken`)
     }

@@ -10,6 +10,7 @@ import {
   DEFAULT_MAX_REQUEST_BYTES,
   type ServerLimits,
 } from './limits.ts'
+import { RELEASES, type Release } from './releases.ts'
 import { type SaslOptions, type SaslSettings, saslSettings } from './sasl-options.ts'
 import { type TlsOptions, type TlsSettings, tlsSettings } from './tls-options.ts'
 import type { WorldOptions } from './world.ts'
@@ -65,6 +66,8 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly maxConnectionsPerAddress?: number
   /** Milliseconds without a byte after which a connection is closed. Default 10 minutes. */
   readonly maxIdleMs?: number
+  /** What clients are told that this is: versions of APIs that came later are not spoken. Default: the newest. */
+  readonly as?: Release
   /** Default: none. */
   readonly metrics?: MetricsOptions
 }
@@ -84,6 +87,7 @@ export interface ServerSettings {
   readonly world: WorldOptions
   readonly limits: ServerLimits
   readonly metrics: Address | undefined
+  readonly as: Release | undefined
 }
 
 const LISTENER_OPTIONS = ['host', 'port', 'advertised', 'tls', 'sasl', 'insecure'] as const
@@ -99,6 +103,7 @@ const OPTIONS = [
   'maxConnectionsPerAddress',
   'maxIdleMs',
   'metrics',
+  'as',
 ] as const
 
 const DEFAULT_LISTENER = 'PLAINTEXT'
@@ -136,6 +141,7 @@ export function serverSettings(options: ServeOptions): ServerSettings {
       ),
       maxIdleMs: positive('maxIdleMs', given.maxIdleMs, DEFAULT_MAX_IDLE_MS),
     },
+    as: given.as === undefined ? undefined : releaseOf(given.as),
     metrics: given.metrics && metricsOf(given.metrics),
   }
 }
@@ -201,6 +207,12 @@ function securityOf(
   throw invalid(
     `${where}: ${host} can be reached by other machines: give ${missing.join(' and ')}, or say insecure: true`,
   )
+}
+
+function releaseOf(text: string): Release {
+  const release = RELEASES.find((each) => each === text)
+  if (release !== undefined) return release
+  throw invalid(`as is one of ${RELEASES.join(', ')}; got ${text}`)
 }
 
 function metricsOf(options: MetricsOptions): Address {

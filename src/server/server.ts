@@ -23,6 +23,7 @@ import { type Address, Cluster, type Node } from './cluster.ts'
 import { Connection, type Shared } from './connection.ts'
 import type { Handler } from './handler.ts'
 import { HANDLERS } from './handlers.ts'
+import { handlersAs } from './handlers-as.ts'
 import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { exposition, unready } from './metrics.ts'
@@ -38,6 +39,8 @@ import {
 import type { Door } from './session.ts'
 import { Traffic } from './traffic.ts'
 import { World } from './world.ts'
+
+export { RELEASES, type Release } from './releases.ts'
 
 /** One port. */
 export interface ServerAddress {
@@ -61,15 +64,24 @@ export async function serve<Map extends object>(
   broker: Broker<Map>,
   options: ServeOptions = {},
 ): Promise<KafkaServer> {
+  return serveWith(broker as unknown as Broker, options, [])
+}
+
+/** @internal `serve`, with `interceptors` in front of the handlers. */
+export async function serveWith(
+  key: Broker,
+  options: ServeOptions,
+  interceptors: readonly Interceptor[],
+): Promise<KafkaServer> {
   const settings = serverSettings(options)
-  const key = broker as unknown as Broker
+  const handlers = settings.as === undefined ? HANDLERS : handlersAs(settings.as)
   if (served.has(key)) {
     throw invalid('this broker is served already; one server can have several listeners')
   }
   served.add(key)
   try {
     const onClosed = (): void => void served.delete(key)
-    return await KafkaServer.open(key, settings, { handlers: HANDLERS, interceptors: [], onClosed })
+    return await KafkaServer.open(key, settings, { handlers, interceptors, onClosed })
   } catch (error) {
     served.delete(key)
     throw error
@@ -172,6 +184,11 @@ export class KafkaServer implements AsyncDisposable {
           this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
       })
     }
+  }
+
+  /** @internal Topics, nodes and groups as handlers see them. */
+  get world(): World {
+    return this.#world
   }
 
   /** Where metrics are, if anywhere. */

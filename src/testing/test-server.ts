@@ -3,6 +3,7 @@
  * trace. What a client sends can be read in process, and the other way round.
  */
 import type { Broker, BrokerOptions } from '../broker.ts'
+import { Faults } from '../server/faults.ts'
 import type { KafkaServer } from '../server/server.ts'
 import type { ServeOptions } from '../server/server-options.ts'
 
@@ -10,6 +11,8 @@ import type { ServeOptions } from '../server/server-options.ts'
 export interface TestServerOptions extends ServeOptions {
   /** Of the broker: clock, logger and so on. */
   readonly broker?: BrokerOptions
+  /** What the chance of faults comes from. Default 1. */
+  readonly seed?: number
 }
 
 /** A broker in memory and its server. `await using` closes both. */
@@ -18,11 +21,15 @@ export class TestServer implements AsyncDisposable {
   readonly broker: Broker
   /** Addresses, and how many clients there are. */
   readonly server: KafkaServer
+  /** What goes wrong, at a test's word. */
+  readonly faults: Faults
 
   /** @internal */
-  constructor(broker: Broker, server: KafkaServer) {
+  constructor(broker: Broker, server: KafkaServer, faults: Faults) {
     this.broker = broker
     this.server = server
+    this.faults = faults
+    faults.attach(broker, server)
   }
 
   /** For a client's `bootstrap.servers` or `brokers`. */
@@ -44,16 +51,18 @@ export class TestServer implements AsyncDisposable {
 
 /** Starts a broker and serves it: `await using kafka = await startTestServer()`. @throws as `serve` does */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { broker: brokerOptions, ...rest } = options
+  const { broker: brokerOptions, seed = 1, ...rest } = options
   // Not before they are needed: everything else in odradek/testing runs without Node.
-  const [{ serve }, { openBroker }] = await Promise.all([
+  const [{ serveWith }, { openBroker }] = await Promise.all([
     import('../server/server.ts'),
     import('../index.ts'),
   ])
   const broker = await openBroker('memory:', brokerOptions)
   try {
     const free = rest.listeners === undefined ? { port: 0 } : {}
-    return new TestServer(broker, await serve(broker, { ...free, ...rest }))
+    const faults = new Faults(seed)
+    const server = await serveWith(broker, { ...free, ...rest }, [faults.interceptor])
+    return new TestServer(broker, server, faults)
   } catch (error) {
     await broker.close()
     throw error

@@ -59,12 +59,27 @@ describe('odradek serve', () => {
     expect(stderr).toContain('INVALID_ARGUMENT: serve: 0.0.0.0 can be reached by other machines')
   })
 
+  it('says where metrics are, for this machine or for others', async () => {
+    expect((await served('--metrics-port', '0')).stdout).toMatch(
+      /Metrics are at http:\/\/127\.0\.0\.1:\d+\/metrics\./,
+    )
+    const all = ['--host', '0.0.0.0', '--insecure', '--metrics-port', '0']
+    expect((await served(...all)).stdout).toMatch(/Metrics are at http:\/\/0\.0\.0\.0:\d+\/metrics\./)
+    expect((await served(...TLS, '--metrics-port', '0')).stdout).toMatch(/Metrics are at http/)
+  })
+
+  it('may say that it is an older Kafka', async () => {
+    expect((await served('--as', '2.8')).code).toBe(0)
+  })
+
   it.each([
     [['--tls-cert', fixture('server.crt')], '--tls-cert and --tls-key go together'],
     [['--tls-key', fixture('server.key')], '--tls-cert and --tls-key go together'],
     [['--tls-client-ca', fixture('ca.crt')], '--tls-client-ca goes with --tls-cert and --tls-key'],
     [['--tls-cert', 'nowhere', '--tls-key', 'nowhere'], '--tls-cert cannot be read: ENOENT'],
     [['--users', 'nowhere'], '--users cannot be read: ENOENT'],
+    [['--metrics-port', 'x'], '--metrics-port is a whole number from 0 to 65535; not "x"'],
+    [['--as', '2.7'], '--as is one of 0.11, 1.0, 2.0, 2.8, 3.9, 4.1; not "2.7"'],
     [['--user', 'alice'], '--user is name:password; not "alice"'],
     [['--user', ':x'], '--user is name:password; not ":x"'],
     [['--user', 'alice:'], '--user is name:password; not "alice:"'],

@@ -127,7 +127,9 @@ function listenerOptions(options: Given): Parameters<typeof serveBroker>[1] {
 function metricsOptions({ host, insecure, 'metrics-port': given }: Given): { metrics?: MetricsOptions } {
   const port = numberOf('metrics-port', given, { min: 0, max: 65_535 })
   if (port === undefined) return {}
-  return { metrics: insecure === true && host !== undefined ? { port, host: String(host), insecure } : { port } }
+  return {
+    metrics: insecure === true && host !== undefined ? { port, host: String(host), insecure } : { port },
+  }
 }
 
 function releaseOf(text: string): Release {
@@ -176,7 +178,16 @@ function banner(server: KafkaServer, { data }: Given, settings: readonly string[
   const what = `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`
   if (settings.length > 0) {
     const told = settings.map((setting) => `  ${setting}`)
-    return [what, ...metrics, '', 'Clients need:', `  bootstrap.servers=${bootstrap}`, ...told, '', 'Ctrl-C ends it.']
+    return [
+      what,
+      ...metrics,
+      '',
+      'Clients need:',
+      `  bootstrap.servers=${bootstrap}`,
+      ...told,
+      '',
+      'Ctrl-C ends it.',
+    ]
   }
   return [
     what,

@@ -19,9 +19,12 @@ const SINCE_ZERO_FEATURES = 4
 const FEATURES_EPOCH = 0
 const SOFTWARE = /^[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?$/
 
-export const UNSUPPORTED_API_VERSIONS: Response = {
-  errorCode: KAFKA_ERRORS.UNSUPPORTED_VERSION,
-  apiKeys: [{ apiKey: apiVersions.key, minVersion: apiVersions.min, maxVersion: apiVersions.max }],
+/** `advertised`: the versions to ask again in. */
+export function unsupportedApiVersions({ advertised: [minVersion, maxVersion] }: Handler): Response {
+  return {
+    errorCode: KAFKA_ERRORS.UNSUPPORTED_VERSION,
+    apiKeys: [{ apiKey: apiVersions.key, minVersion, maxVersion }],
+  }
 }
 const INVALID: Response = { errorCode: KAFKA_ERRORS.INVALID_REQUEST, apiKeys: [] }
 
@@ -37,7 +40,7 @@ export function apiVersionsOf(handlers: () => readonly Handler[]): Handler {
 }
 
 function capabilities(handlers: readonly Handler[], version: number): Response {
-  const features = featuresOf(handlers.map(({ api }) => api.key))
+  const features = featuresOf(handlers)
   return {
     errorCode: KAFKA_ERRORS.NONE,
     apiKeys: handlers.map(({ api, advertised: [minVersion, maxVersion] }) => {

@@ -19,7 +19,7 @@ interface Update {
 /** `handlers`: all there are, this one among them. */
 export function updateFeaturesOf(handlers: () => readonly Handler[]): Handler {
   return handler(api, ({ featureUpdates }) => {
-    const outcome = outcomeOfAll(featureUpdates, featuresOf(handlers().map((each) => each.api.key)))
+    const outcome = outcomeOfAll(featureUpdates, featuresOf(handlers()))
     const results = outcome === DONE ? featureUpdates.map(({ feature }) => ({ feature, ...DONE })) : []
     return { throttleTimeMs: 0, ...outcome, results }
   })

@@ -1,0 +1,288 @@
+/**
+ * Faults on demand, for tests of Kafka's clients: errors that a broker answers only on a bad day, answers that come late
+ * or not at all, leaders and coordinators that move. They stand in front of the handlers, so whatever is not asked for
+ * goes on as it does: `before` the work, the broker has not heard of the request; `after` it, it has done what was asked.
+ *
+ *   request ─► observers ─► drop, delay, error ─► handler ─► drop, delay, error ─► observers ─► response
+ *                                before                            after
+ *
+ * Chance comes from a seed: the same seed and the same requests have the same faults. Time is the broker's clock.
+ */
+import type { Broker } from '../broker.ts'
+import { KAFKA_ERRORS, type KafkaErrorName } from '../wire/errors.ts'
+import { errorResponse } from './error-response.ts'
+import { type Answer, Disconnect } from './handler.ts'
+import { mentions, type TopicRef } from './request-topics.ts'
+import type { Interceptor, Routed } from './router.ts'
+import type { KafkaServer } from './server.ts'
+
+/** Which requests: all that fit whatever is given. */
+export interface FaultMatch {
+  /** Name or key: `Produce`, 0. */
+  readonly api?: string | number
+  /** A topic that the request names. A fetch of a session names only what changed. */
+  readonly topic?: string
+  /** Of that topic. */
+  readonly partition?: number
+  readonly clientId?: string
+  /** The one that is asked, by its id. */
+  readonly node?: number
+}
+
+export interface FaultOptions extends FaultMatch {
+  /** How many of them that fit are passed on before the first. Default 0. */
+  readonly skip?: number
+  /** How often. Default: until it is removed. */
+  readonly times?: number
+  /** From 0 to 1. Default 1. */
+  readonly probability?: number
+  /** Before the broker does what it is asked, or after that. Default `before`. */
+  readonly when?: 'before' | 'after'
+}
+
+/** A request with its answer, for whoever looks on. */
+export interface ObservedRequest {
+  /** Name of the API. */
+  readonly api: string
+  readonly version: number
+  readonly clientId: string
+  /** Id of the one that was asked. */
+  readonly node: number
+  readonly body: unknown
+  /** Null where there is none, also where the connection is closed instead. */
+  readonly response: unknown
+  /** Why the connection is closed. */
+  readonly error: unknown
+  readonly durationMs: number
+}
+
+/** One fault, until it has happened as often as it should. */
+export class Fault {
+  /** How often it has happened. */
+  hits: number = 0
+  readonly #remove: (fault: Fault) => void
+
+  /** @internal */
+  constructor(remove: (fault: Fault) => void) {
+    this.#remove = remove
+  }
+
+  /** It happens no more. */
+  remove(): void {
+    this.#remove(this)
+  }
+}
+
+type Act = (request: Routed, next: () => Answer<unknown>) => Answer<unknown>
+
+interface Armed {
+  readonly options: FaultOptions
+  readonly act: Act
+  skip: number
+  left: number
+}
+
+export class Faults {
+  /** What chance comes from. */
+  readonly seed: number
+  readonly #armed = new Map<Fault, Armed>()
+  readonly #observers = new Set<(request: ObservedRequest) => void>()
+  #random: number
+  #at: { readonly broker: Broker; readonly server: KafkaServer } | undefined
+
+  /** @internal */
+  constructor(seed: number) {
+    this.seed = seed
+    this.#random = seed
+  }
+
+  /** @internal */
+  attach(broker: Broker, server: KafkaServer): void {
+    this.#at = { broker, server }
+  }
+
+  /** Answers an error: in each partition that is asked for, where the API has one for each, else for the whole request. */
+  error(code: KafkaErrorName, options: FaultOptions = {}): Fault {
+    const number = KAFKA_ERRORS[code]
+    if (number === undefined) throw new RangeError(`there is no error of Kafka's that is called ${code}`)
+    return this.#arm(options, ({ handler: { api }, body }, next) => {
+      const answer = (): unknown => errorResponse(api, body, number)
+      return options.when === 'after' ? then(next(), answer) : answer()
+    })
+  }
+
+  /** Lets requests reach the broker, or answers leave it, so much later. */
+  delay(delayMs: number, options: FaultOptions = {}): Fault {
+    if (!(delayMs >= 0 && delayMs < Number.POSITIVE_INFINITY)) {
+      throw new RangeError(`a delay is so many milliseconds; got ${delayMs}`)
+    }
+    return this.#arm(options, ({ call }, next) => {
+      const wait = (): Promise<void> => this.#wait(delayMs, call.client.signal)
+      if (options.when !== 'after') return wait().then(next)
+      return then(next(), (answer) => wait().then(() => answer))
+    })
+  }
+
+  /** Closes the connection instead of an answer. */
+  drop(options: FaultOptions = {}): Fault {
+    return this.#arm(options, (_, next) => {
+      const drop = (): never => {
+        throw new Disconnect('a test drops the connection')
+      }
+      return options.when === 'after' ? then(next(), drop) : drop()
+    })
+  }
+
+  /** Calls back for every request that was answered, or whose connection was closed. Answers the way to stop. */
+  onRequest(listener: (request: ObservedRequest) => void): () => void {
+    this.#observers.add(listener)
+    return () => void this.#observers.delete(listener)
+  }
+
+  /** Makes a node the leader of a partition: clients that ask another one are told NOT_LEADER_OR_FOLLOWER. */
+  moveLeader(topic: string, partition: number, node: number): void {
+    const { server, broker } = this.#attached
+    const { id, partitions } = broker.parts.topics.require(topic)
+    if (partitions[partition] === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+    server.world.cluster.moveLeader(id, partition, nodeOf(server, node))
+  }
+
+  /** Makes a node the coordinator of a group or of a transactional id. */
+  moveCoordinator(kind: 'group' | 'transaction', key: string, node: number): void {
+    const { server } = this.#attached
+    server.world.cluster.moveCoordinator(kind, key, nodeOf(server, node))
+  }
+
+  /** Spreads all groups and transactional ids over the nodes anew. */
+  rehashCoordinators(): void {
+    this.#attached.server.world.cluster.rehashCoordinators()
+  }
+
+  /** No fault happens any more. What was moved stays where it is, and who looks on goes on doing so. */
+  clear(): void {
+    this.#armed.clear()
+  }
+
+  /** @internal In front of the handlers. */
+  readonly interceptor: Interceptor = (request, next) => {
+    if (this.#observers.size === 0) return this.#faulty(request, next)
+    const { clock } = this.#attached.broker.parts.ctx
+    const since = clock.monotonic()
+    const tell = (response: unknown, error: unknown): void => {
+      const { handler, body, call } = request
+      const { version, clientId, node } = call
+      const durationMs = clock.monotonic() - since
+      const observed = {
+        api: handler.api.name,
+        version,
+        clientId,
+        node: node.id,
+        body,
+        response,
+        error,
+        durationMs,
+      }
+      for (const observer of this.#observers) observer(observed)
+    }
+    const answered = (response: unknown): unknown => {
+      tell(response, undefined)
+      return response
+    }
+    const failed = (error: unknown): never => {
+      tell(null, error)
+      throw error
+    }
+    try {
+      const answer = this.#faulty(request, next)
+      return answer instanceof Promise ? answer.then(answered, failed) : answered(answer)
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  /** All that fit happen to it, the first that was asked for outermost. */
+  #faulty(request: Routed, next: () => Answer<unknown>): Answer<unknown> {
+    const due = [...this.#armed].filter(([fault, armed]) => this.#isDue(fault, armed, request))
+    return due.reduceRight<() => Answer<unknown>>(
+      (inner, [, { act }]) =>
+        () =>
+          act(request, inner),
+      next,
+    )()
+  }
+
+  #isDue(fault: Fault, armed: Armed, request: Routed): boolean {
+    const { options } = armed
+    if (!this.#fits(options, request)) return false
+    if (armed.skip > 0) {
+      armed.skip--
+      return false
+    }
+    if (options.probability !== undefined && this.#chance() >= options.probability) return false
+    fault.hits++
+    armed.left--
+    if (armed.left <= 0) this.#armed.delete(fault)
+    return true
+  }
+
+  #fits(match: FaultMatch, { handler: { api }, call, body }: Routed): boolean {
+    if (match.api !== undefined && match.api !== api.key && match.api !== api.name) return false
+    if (match.clientId !== undefined && match.clientId !== call.clientId) return false
+    if (match.node !== undefined && match.node !== call.node.id) return false
+    return match.topic === undefined || mentions(body, this.#topic(match.topic), match.partition)
+  }
+
+  /** By name; by its id too, where there is such a topic. */
+  #topic(name: string): TopicRef {
+    return { name, id: this.#attached.broker.parts.topics.get(name)?.id }
+  }
+
+  #arm(options: FaultOptions, act: Act): Fault {
+    const { skip = 0, times = Number.POSITIVE_INFINITY, probability = 1 } = options
+    if (!(skip >= 0 && times >= 1 && probability >= 0 && probability <= 1)) {
+      throw new RangeError('skip is 0 or more, times 1 or more, and a probability from 0 to 1')
+    }
+    if (options.partition !== undefined && options.topic === undefined) {
+      throw new RangeError('a partition is one of a topic')
+    }
+    const fault = new Fault((each) => void this.#armed.delete(each))
+    this.#armed.set(fault, { options, act, skip, left: times })
+    return fault
+  }
+
+  #wait(delayMs: number, signal: AbortSignal): Promise<void> {
+    const { due } = this.#attached.broker.parts.ctx
+    return new Promise((resolve) => {
+      const end = (): void => {
+        due.cancel(waiting)
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const waiting = due.after(delayMs, end)
+      signal.addEventListener('abort', end)
+    })
+  }
+
+  /** Mulberry32: good enough for faults, and the same everywhere. */
+  #chance(): number {
+    this.#random = (this.#random + 0x6d2b79f5) | 0
+    let mixed = Math.imul(this.#random ^ (this.#random >>> 15), 1 | this.#random)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+
+  get #attached(): { readonly broker: Broker; readonly server: KafkaServer } {
+    if (this.#at === undefined) throw new Error('the server is not open yet')
+    return this.#at
+  }
+}
+
+function then(answer: Answer<unknown>, next: (answer: unknown) => Answer<unknown>): Answer<unknown> {
+  return answer instanceof Promise ? answer.then(next) : next(answer)
+}
+
+function nodeOf({ world }: KafkaServer, id: number) {
+  const node = world.cluster.nodes[id]
+  if (node !== undefined) return node
+  throw new RangeError(`there is no node ${id}; there are ${world.cluster.nodes.length}`)
+}
