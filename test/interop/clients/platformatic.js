@@ -78,10 +78,30 @@ function recordOf({ topic, partition, offset, key, value, headers }) {
   return { topic, partition, offset: Number(offset), key, value, headers: Object.fromEntries(headers) }
 }
 
+/**
+ * A stream ends with the error of a commit or a fetch that it cannot go on from (a server that has forgotten its members, a
+ * topic that is another one now): the program begins anew, as its documentation has it.
+ */
 async function consume() {
-  const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
-  const consumer = new Consumer({ ...base, groupId: group, deserializers: stringDeserializers })
+  process.on('unhandledRejection', (error) => console.error(error))
+  let consumer
   cleanups.push(() => consumer.close(true))
+  const seen = { count: 0 }
+  for (;;) {
+    consumer = new Consumer({ ...base, groupId: args.group, deserializers: stringDeserializers })
+    try {
+      await consumeWith(consumer, seen)
+    } catch (error) {
+      console.error(error)
+      say({ assigned: [] })
+      await consumer.close(true).catch((failed) => console.error(failed))
+      await pause(100)
+    }
+  }
+}
+
+async function consumeWith(consumer, seen) {
+  const { topic, count, from = 'earliest', isolation = 'committed' } = args
   consumer.on('consumer:group:join', ({ assignments }) =>
     say({ assigned: assignments?.find((each) => each.topic === topic)?.partitions ?? [] }),
   )
@@ -95,10 +115,9 @@ async function consume() {
     heartbeatInterval: 500,
     maxWaitTime: 100,
   })
-  let seen = 0
   for await (const message of stream) {
     say({ record: recordOf(message) })
-    if (++seen === count) say({ done: true })
+    if (++seen.count === count) say({ done: true })
   }
 }
 
