@@ -48,6 +48,8 @@ export interface GroupHost {
 /** A member that was never told that it is one is not waited for any longer. */
 const NEW_MEMBER_JOIN_MS = 300_000
 const MAX_GENERATION = 2 ** 31 - 1
+/** Characters. */
+const NAME_IN_MEMBER_ID = 249
 
 export class ClassicGroup {
   readonly name: string
@@ -91,7 +93,7 @@ export class ClassicGroup {
     if (!this.#suits(request)) return refusedJoin('INCONSISTENT_GROUP_PROTOCOL', memberId)
     if (memberId !== '') return this.#joinAgain(request)
     const former = instanceId === null ? undefined : this.members.ofInstance(instanceId)
-    const id = `${instanceId ?? request.clientId}-${crypto.randomUUID()}`
+    const id = memberIdFor(instanceId ?? request.clientId)
     if (former !== undefined) return this.#replace(former, id, request)
     if (this.members.size + this.#invited.size >= this.#host.limits.maxSize) {
       return refusedJoin('GROUP_MAX_SIZE_REACHED')
@@ -413,4 +415,11 @@ export class ClassicGroup {
     this.#host.ctx.due.cancel(this.#phase)
     this.state = 'Dead'
   }
+}
+
+/** Begins with what people know the member by: not all of it, since that alone may be as long as a name can be. */
+function memberIdFor(name: string): string {
+  // Not half of a character either: that would come back as another one.
+  const start = name.slice(0, NAME_IN_MEMBER_ID).replace(/[\ud800-\udbff]$/, '')
+  return `${start}-${crypto.randomUUID()}`
 }

@@ -25,6 +25,7 @@ import {
   UINT16,
   UINT32,
   UUID,
+  WORDS,
 } from './types.ts'
 import { WireWriter } from './writer.ts'
 
@@ -119,6 +120,8 @@ export const int64: Field<number, number, false> = field(INT64)
 export const float64: Field<number, number, false> = field(FLOAT64)
 export const uuid: Field<string, string, false> = field(UUID)
 export const string: Field<string, string, false> = field(STRING)
+/** A string for people, cut where it is too long. */
+export const words: Field<string, string, false> = field(WORDS)
 export const bytes: Field<Uint8Array, Uint8Array, false> = field(BYTES)
 
 /** Of structs, or of a primitive. */

@@ -100,6 +100,8 @@ export const UUID: Type<string> = fixed(
 
 /** Also where the length is a varint. */
 const MAX_STRING_BYTES = 32_767
+/** A byte that is no UTF-8 is read as U+FFFD, which has three. */
+const MAX_BYTES_OF_A_BYTE = 3
 
 export const STRING: Type<string> = {
   empty: '',
@@ -108,7 +110,13 @@ export const STRING: Type<string> = {
     read(from) {
       const sizeBytes = lengthOf(from, form, 2)
       if (sizeBytes > MAX_STRING_BYTES) throw from.malformed(`a string of ${sizeBytes} bytes`)
-      return sizeBytes < 0 ? (null as never) : from.text(sizeBytes)
+      if (sizeBytes < 0) return null as never
+      const text = from.text(sizeBytes)
+      // What was read can be written, or no answer could repeat it.
+      if (sizeBytes * MAX_BYTES_OF_A_BYTE > MAX_STRING_BYTES && utf8Length(text) > MAX_STRING_BYTES) {
+        throw from.malformed(`a string of ${sizeBytes} bytes that are not UTF-8`)
+      }
+      return text
     },
     write(to, value) {
       const sizeBytes = isNull(value, form) ? -1 : utf8Length(value)
@@ -118,6 +126,28 @@ export const STRING: Type<string> = {
       if (sizeBytes > 0) to.text(value, sizeBytes)
     },
   }),
+}
+
+/** Of an error in words, where it is too long for a string. */
+const MAX_WORDS = 1_000
+
+/**
+ * What people read, such as why a request was refused. It may tell a name, which alone may be as long as a string can be:
+ * what is too long is cut, so that no answer fails for what it says beside its code.
+ */
+export const WORDS: Type<string> = {
+  empty: '',
+  codec(form) {
+    const { minBytes, read, write } = STRING.codec(form)
+    return {
+      minBytes,
+      read,
+      write(to, value) {
+        const isLong = value !== null && utf8Length(value) > MAX_STRING_BYTES
+        write(to, isLong ? `${value.slice(0, MAX_WORDS)}…` : value)
+      },
+    }
+  },
 }
 
 const NO_BYTES = new Uint8Array(0)

@@ -15,6 +15,7 @@ import {
   UINT16,
   UINT32,
   UUID,
+  WORDS,
 } from '../../src/wire/types.ts'
 
 const uuid = fc
@@ -38,6 +39,7 @@ const PRIMITIVES = new Map<Type<unknown>, fc.Arbitrary<unknown>>([
   [FLOAT64, fc.double()],
   [UUID, uuid],
   [STRING, fc.string({ unit: 'binary', maxLength: 40 })],
+  [WORDS, fc.string({ unit: 'binary', maxLength: 40 })],
   [BYTES, bytes],
 ])
 

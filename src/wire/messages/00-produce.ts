@@ -3,7 +3,7 @@
  * here; their frames can be read and answered all the same, to say so.
  */
 import { api } from '../api.ts'
-import { array, bytes, int16, int32, int64, string, struct, uuid } from '../schema.ts'
+import { array, bytes, int16, int32, int64, string, struct, uuid, words } from '../schema.ts'
 
 export const produce = api({
   key: 0,
@@ -35,9 +35,9 @@ export const produce = api({
         logStartOffset: int64.or(-1).since(5),
         recordErrors: array({
           batchIndex: int32,
-          batchIndexErrorMessage: string.nullable(),
+          batchIndexErrorMessage: words.nullable(),
         }).since(8),
-        errorMessage: string.nullable().since(8),
+        errorMessage: words.nullable().since(8),
         currentLeader: struct({
           leaderId: int32.or(-1),
           leaderEpoch: int32.or(-1),

@@ -1,6 +1,6 @@
 /** FindCoordinator: who coordinates a group (key type 0), a transactional id (1) or a share group (2); several from version 4. */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const findCoordinator = api({
   key: 10,
@@ -15,7 +15,7 @@ export const findCoordinator = api({
   response: {
     throttleTimeMs: int32.since(1),
     errorCode: int16.until(3),
-    errorMessage: string.nullable().since(1).until(3),
+    errorMessage: words.nullable().since(1).until(3),
     nodeId: int32.until(3),
     host: string.until(3),
     port: int32.until(3),
@@ -25,7 +25,7 @@ export const findCoordinator = api({
       host: string,
       port: int32,
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
     }).since(4),
   },
 })

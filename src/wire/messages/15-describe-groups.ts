@@ -1,7 +1,7 @@
 /** DescribeGroups: classic groups, with members, their subscriptions and assignments. */
 import { api } from '../api.ts'
 import { UNKNOWN_OPERATIONS } from '../constants.ts'
-import { array, boolean, bytes, int16, int32, string } from '../schema.ts'
+import { array, boolean, bytes, int16, int32, string, words } from '../schema.ts'
 
 export const describeGroups = api({
   key: 15,
@@ -16,7 +16,7 @@ export const describeGroups = api({
     throttleTimeMs: int32.since(1),
     groups: array({
       errorCode: int16,
-      errorMessage: string.nullable().since(6),
+      errorMessage: words.nullable().since(6),
       groupId: string,
       groupState: string,
       protocolType: string,

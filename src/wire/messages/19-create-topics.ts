@@ -1,6 +1,6 @@
 /** CreateTopics: topics with partitions and configs. */
 import { api } from '../api.ts'
-import { array, boolean, int8, int16, int32, string, uuid } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, uuid, words } from '../schema.ts'
 
 export const createTopics = api({
   key: 19,
@@ -30,7 +30,7 @@ export const createTopics = api({
       name: string,
       topicId: uuid.since(7),
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       topicConfigErrorCode: int16.tagged(0, 5),
       numPartitions: int32.or(-1).since(5),
       replicationFactor: int16.or(-1).since(5),

@@ -1,6 +1,6 @@
 /** DeleteTopics: topics, by name, from version 6 also by id. */
 import { api } from '../api.ts'
-import { array, int16, int32, string, uuid } from '../schema.ts'
+import { array, int16, int32, string, uuid, words } from '../schema.ts'
 
 export const deleteTopics = api({
   key: 20,
@@ -21,7 +21,7 @@ export const deleteTopics = api({
       name: string.nullable(6),
       topicId: uuid.since(6),
       errorCode: int16,
-      errorMessage: string.nullable().since(5),
+      errorMessage: words.nullable().since(5),
     }),
   },
 })

@@ -1,6 +1,6 @@
 /** DescribeAcls: access control lists that match a filter. A pattern type of 3 takes names literally. */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const describeAcls = api({
   key: 29,
@@ -19,7 +19,7 @@ export const describeAcls = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     resources: array({
       resourceType: int8,
       resourceName: string,

@@ -1,6 +1,6 @@
 /** CreateAcls: adds entries to access control lists. */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const createAcls = api({
   key: 30,
@@ -22,7 +22,7 @@ export const createAcls = api({
     throttleTimeMs: int32,
     results: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
     }),
   },
 })

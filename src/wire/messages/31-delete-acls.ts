@@ -1,6 +1,6 @@
 /** DeleteAcls: removes entries of access control lists that match filters. */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const deleteAcls = api({
   key: 31,
@@ -22,10 +22,10 @@ export const deleteAcls = api({
     throttleTimeMs: int32,
     filterResults: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       matchingAcls: array({
         errorCode: int16,
-        errorMessage: string.nullable(),
+        errorMessage: words.nullable(),
         resourceType: int8,
         resourceName: string,
         patternType: int8.or(3),

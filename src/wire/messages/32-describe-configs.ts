@@ -1,6 +1,6 @@
 /** DescribeConfigs: configs of topics and brokers, with where each value comes from. */
 import { api } from '../api.ts'
-import { array, boolean, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, words } from '../schema.ts'
 
 export const describeConfigs = api({
   key: 32,
@@ -20,7 +20,7 @@ export const describeConfigs = api({
     throttleTimeMs: int32,
     results: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       resourceType: int8,
       resourceName: string,
       configs: array({

@@ -1,6 +1,6 @@
 /** AlterConfigs: replaces all configs of a resource. */
 import { api } from '../api.ts'
-import { array, boolean, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, words } from '../schema.ts'
 
 export const alterConfigs = api({
   key: 33,
@@ -22,7 +22,7 @@ export const alterConfigs = api({
     throttleTimeMs: int32,
     responses: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       resourceType: int8,
       resourceName: string,
     }),

@@ -1,6 +1,6 @@
 /** SaslAuthenticate: one step of the SASL exchange. */
 import { api } from '../api.ts'
-import { bytes, int16, int64, string } from '../schema.ts'
+import { bytes, int16, int64, words } from '../schema.ts'
 
 export const saslAuthenticate = api({
   key: 36,
@@ -12,7 +12,7 @@ export const saslAuthenticate = api({
   },
   response: {
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     authBytes: bytes,
     sessionLifetimeMs: int64.since(1),
   },

@@ -1,6 +1,6 @@
 /** CreatePartitions: adds partitions to topics. */
 import { api } from '../api.ts'
-import { array, boolean, int16, int32, string } from '../schema.ts'
+import { array, boolean, int16, int32, string, words } from '../schema.ts'
 
 export const createPartitions = api({
   key: 37,
@@ -23,7 +23,7 @@ export const createPartitions = api({
     results: array({
       name: string,
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
     }),
   },
 })

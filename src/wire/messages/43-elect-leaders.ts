@@ -1,6 +1,6 @@
 /** ElectLeaders: elects leaders for partitions; here there is one replica of each. */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const electLeaders = api({
   key: 43,
@@ -23,7 +23,7 @@ export const electLeaders = api({
       partitionResult: array({
         partitionId: int32,
         errorCode: int16,
-        errorMessage: string.nullable(),
+        errorMessage: words.nullable(),
       }),
     }),
   },

@@ -1,6 +1,6 @@
 /** IncrementalAlterConfigs: sets, deletes, appends to and subtracts from single configs (KIP-339). */
 import { api } from '../api.ts'
-import { array, boolean, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, words } from '../schema.ts'
 
 export const incrementalAlterConfigs = api({
   key: 44,
@@ -23,7 +23,7 @@ export const incrementalAlterConfigs = api({
     throttleTimeMs: int32,
     responses: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       resourceType: int8,
       resourceName: string,
     }),

@@ -1,6 +1,6 @@
 /** AlterPartitionReassignments: moves replicas; here there is one of each. */
 import { api } from '../api.ts'
-import { array, boolean, int16, int32, string } from '../schema.ts'
+import { array, boolean, int16, int32, string, words } from '../schema.ts'
 
 export const alterPartitionReassignments = api({
   key: 45,
@@ -22,13 +22,13 @@ export const alterPartitionReassignments = api({
     throttleTimeMs: int32,
     allowReplicationFactorChange: boolean.or(true).since(1),
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     responses: array({
       name: string,
       partitions: array({
         partitionIndex: int32,
         errorCode: int16,
-        errorMessage: string.nullable(),
+        errorMessage: words.nullable(),
       }),
     }),
   },

@@ -1,6 +1,6 @@
 /** ListPartitionReassignments: replicas that are being moved. */
 import { api } from '../api.ts'
-import { array, int16, int32, string } from '../schema.ts'
+import { array, int16, int32, string, words } from '../schema.ts'
 
 export const listPartitionReassignments = api({
   key: 46,
@@ -17,7 +17,7 @@ export const listPartitionReassignments = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     topics: array({
       name: string,
       partitions: array({

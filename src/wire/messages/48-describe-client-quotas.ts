@@ -1,6 +1,6 @@
 /** DescribeClientQuotas: quotas of users, clients and addresses (KIP-546). */
 import { api } from '../api.ts'
-import { array, boolean, float64, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, float64, int8, int16, int32, string, words } from '../schema.ts'
 
 export const describeClientQuotas = api({
   key: 48,
@@ -18,7 +18,7 @@ export const describeClientQuotas = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     entries: array({
       entity: array({
         entityType: string,

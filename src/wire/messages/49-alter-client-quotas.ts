@@ -1,6 +1,6 @@
 /** AlterClientQuotas: sets and removes quotas (KIP-546). */
 import { api } from '../api.ts'
-import { array, boolean, float64, int16, int32, string } from '../schema.ts'
+import { array, boolean, float64, int16, int32, string, words } from '../schema.ts'
 
 export const alterClientQuotas = api({
   key: 49,
@@ -25,7 +25,7 @@ export const alterClientQuotas = api({
     throttleTimeMs: int32,
     entries: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       entity: array({
         entityType: string,
         entityName: string.nullable(),

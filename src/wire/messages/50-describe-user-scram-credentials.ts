@@ -1,6 +1,6 @@
 /** DescribeUserScramCredentials: which users have SCRAM credentials, and of which mechanisms (KIP-554). */
 import { api } from '../api.ts'
-import { array, int8, int16, int32, string } from '../schema.ts'
+import { array, int8, int16, int32, string, words } from '../schema.ts'
 
 export const describeUserScramCredentials = api({
   key: 50,
@@ -15,11 +15,11 @@ export const describeUserScramCredentials = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     results: array({
       user: string,
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       credentialInfos: array({
         mechanism: int8,
         iterations: int32,

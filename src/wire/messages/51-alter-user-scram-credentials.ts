@@ -1,6 +1,6 @@
 /** AlterUserScramCredentials: gives users SCRAM credentials, and takes them away (KIP-554). */
 import { api } from '../api.ts'
-import { array, bytes, int8, int16, int32, string } from '../schema.ts'
+import { array, bytes, int8, int16, int32, string, words } from '../schema.ts'
 
 export const alterUserScramCredentials = api({
   key: 51,
@@ -25,7 +25,7 @@ export const alterUserScramCredentials = api({
     results: array({
       user: string,
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
     }),
   },
 })

@@ -1,6 +1,6 @@
 /** UpdateFeatures: finalized features of the cluster (KIP-584). */
 import { api } from '../api.ts'
-import { array, boolean, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, words } from '../schema.ts'
 
 export const updateFeatures = api({
   key: 57,
@@ -20,11 +20,11 @@ export const updateFeatures = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     results: array({
       feature: string,
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
     }).until(1),
   },
 })

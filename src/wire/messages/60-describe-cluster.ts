@@ -1,7 +1,7 @@
 /** DescribeCluster: brokers, cluster id, controller. */
 import { api } from '../api.ts'
 import { UNKNOWN_OPERATIONS } from '../constants.ts'
-import { array, boolean, int8, int16, int32, string } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, words } from '../schema.ts'
 
 export const describeCluster = api({
   key: 60,
@@ -16,7 +16,7 @@ export const describeCluster = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     endpointType: int8.or(1).since(1),
     clusterId: string,
     controllerId: int32.or(-1),

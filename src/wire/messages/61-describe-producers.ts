@@ -1,6 +1,6 @@
 /** DescribeProducers: producers that are active in partitions (KIP-664). */
 import { api } from '../api.ts'
-import { array, int16, int32, int64, string } from '../schema.ts'
+import { array, int16, int32, int64, string, words } from '../schema.ts'
 
 export const describeProducers = api({
   key: 61,
@@ -20,7 +20,7 @@ export const describeProducers = api({
       partitions: array({
         partitionIndex: int32,
         errorCode: int16,
-        errorMessage: string.nullable(),
+        errorMessage: words.nullable(),
         activeProducers: array({
           producerId: int64,
           producerEpoch: int32,

@@ -1,6 +1,6 @@
 /** ConsumerGroupHeartbeat: a member of a consumer group (KIP-848) joins, stays, acknowledges its assignment, leaves. */
 import { api } from '../api.ts'
-import { array, int16, int32, string, struct, uuid } from '../schema.ts'
+import { array, int16, int32, string, struct, uuid, words } from '../schema.ts'
 
 export const consumerGroupHeartbeat = api({
   key: 68,
@@ -25,7 +25,7 @@ export const consumerGroupHeartbeat = api({
   response: {
     throttleTimeMs: int32,
     errorCode: int16,
-    errorMessage: string.nullable(),
+    errorMessage: words.nullable(),
     memberId: string.nullable(),
     memberEpoch: int32,
     heartbeatIntervalMs: int32,

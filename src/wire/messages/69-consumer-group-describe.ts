@@ -1,7 +1,7 @@
 /** ConsumerGroupDescribe: consumer groups (KIP-848), with members, current and target assignments. */
 import { api } from '../api.ts'
 import { UNKNOWN_OPERATIONS } from '../constants.ts'
-import { array, boolean, int8, int16, int32, string, struct, uuid } from '../schema.ts'
+import { array, boolean, int8, int16, int32, string, struct, uuid, words } from '../schema.ts'
 
 export const consumerGroupDescribe = api({
   key: 69,
@@ -16,7 +16,7 @@ export const consumerGroupDescribe = api({
     throttleTimeMs: int32,
     groups: array({
       errorCode: int16,
-      errorMessage: string.nullable(),
+      errorMessage: words.nullable(),
       groupId: string,
       groupState: string,
       groupEpoch: int32,

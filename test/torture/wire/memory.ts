@@ -3,7 +3,7 @@ import type { Api } from '../../../src/wire/api.ts'
 import { APIS } from '../../../src/wire/apis.ts'
 import { WireReader } from '../../../src/wire/reader.ts'
 import { type Struct, StructType } from '../../../src/wire/schema.ts'
-import { ArrayType, BYTES, STRING, type Type } from '../../../src/wire/types.ts'
+import { ArrayType, BYTES, STRING, type Type, WORDS } from '../../../src/wire/types.ts'
 import { WireWriter } from '../../../src/wire/writer.ts'
 import { collected } from '../../support/garbage.ts'
 import { type Kind, messageOf } from '../../wire/kafka-messages.ts'
@@ -50,7 +50,7 @@ function* smallest(type: Type<unknown>, version: number): Generator<readonly [wh
   for (const [name, { type: inner, options }] of Object.entries(type.fields)) {
     if (version < options.since || version > options.until) continue
     if (inner === BYTES) yield [` with ${name}`, { [name]: new Uint8Array(1) }]
-    if (inner === STRING) yield [` with ${name}`, { [name]: 'ab' }]
+    if (inner === STRING || inner === WORDS) yield [` with ${name}`, { [name]: 'ab' }]
     if (!(inner instanceof ArrayType)) continue
     yield [` with ${name}`, { [name]: [inner.item instanceof StructType ? {} : inner.item.empty] }]
   }
