@@ -72,7 +72,9 @@ export class ScramExchange {
   readonly #verifierOf: (user: string) => KnownVerifier
   #user = ''
   #header = ''
+  /** Ours is the end of it. */
   #nonce = ''
+  #clientNonce = ''
   /** Both first messages, as they are signed. */
   #signed = ''
   #verifier: KnownVerifier | undefined
@@ -106,6 +108,7 @@ export class ScramExchange {
       throw new SaslFailure('nobody can act for another user')
     }
     this.#header = `${binding},${authorized === undefined ? '' : `a=${authorized}`},`
+    this.#clientNonce = nonce ?? ''
     this.#nonce = `${nonce}${randomBytes(NONCE_BYTES).toString('base64url')}`
     this.#verifier = this.#verifierOf(this.#user)
     const { salt, iterations } = this.#verifier
@@ -122,7 +125,9 @@ export class ScramExchange {
     if (Buffer.from(binding ?? '', 'base64').toString() !== this.#header) {
       throw new SaslFailure('the channel binding is another one than at first')
     }
-    if (nonce !== this.#nonce) throw new SaslFailure('the nonce is not the one of this exchange')
+    // librdkafka before 2.6.1 puts its own in front once more. Ours is in it all the same, and all of it is signed.
+    if (nonce !== this.#nonce && nonce !== `${this.#clientNonce}${this.#nonce}`)
+      throw new SaslFailure('the nonce is not the one of this exchange')
     const hash = SCRAM_HASHES[this.#mechanism]
     const auth = `${this.#signed},${withoutProof}`
     const proof = Buffer.from(proofText, 'base64')

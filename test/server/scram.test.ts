@@ -76,6 +76,18 @@ describe('an exchange', () => {
     expect(exchange.respond(bytes(final({ binding }).message)).done).toBe(true)
   })
 
+  it('takes a client that puts its nonce in front once more, as librdkafka did before 2.6.1', () => {
+    const { exchange, first, final } = begun()
+    const [, nonce = ''] = /^r=([^,]*)/.exec(first) ?? []
+    const { message, answer } = final({ nonce: `rOprNGfwEbeRWgbNEkqO${nonce}` })
+    expect(text(exchange.respond(bytes(message)))).toBe(answer)
+    // Not any other nonce in front of it.
+    const other = begun()
+    const [, again = ''] = /^r=([^,]*)/.exec(other.first) ?? []
+    const wrong = other.final({ nonce: `x${again}` }).message
+    expect(failure(() => other.exchange.respond(bytes(wrong)))).toMatch(/nonce/)
+  })
+
   it('reads names with the two signs that are written otherwise', () => {
     const exchange = new ScramExchange('SCRAM-SHA-256', () => RFC7677)
     exchange.respond(bytes('n,,n=a=2Cb=3Dc,r=x,extension=1'))
