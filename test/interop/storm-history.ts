@@ -8,7 +8,7 @@
  * A commit without an answer took effect if nobody was given the records again afterwards.
  */
 import { History } from '../../src/testing/history.ts'
-import type { Driver, DriverEvent } from './driver.ts'
+import type { DriverEvent } from './driver.ts'
 
 export interface Scan {
   readonly partition: number
@@ -16,12 +16,18 @@ export interface Scan {
   readonly records: readonly { readonly offset: number; readonly value: string }[]
 }
 
-export interface Said {
+/** What is needed of a driver. */
+interface Speaker {
+  readonly events: readonly DriverEvent[]
+  readonly wasKilled: boolean
+}
+
+interface Said {
   readonly seed: number
   readonly topic: string
   readonly group: string
-  readonly producers: readonly Driver[]
-  readonly members: readonly Driver[]
+  readonly producers: readonly Speaker[]
+  readonly members: readonly Speaker[]
   readonly scans: readonly Scan[]
 }
 
@@ -57,9 +63,9 @@ export function historyOf({ seed, topic, group, producers, members, scans }: Sai
 }
 
 /** In the order of their times; the end of a process is one, too. */
-function momentsOf(producers: readonly Driver[], members: readonly Driver[]): Moment[] {
+function momentsOf(producers: readonly Speaker[], members: readonly Speaker[]): Moment[] {
   const moments: Moment[] = []
-  const add = (driver: Driver, process: string): void => {
+  const add = (driver: Speaker, process: string): void => {
     let last = 0
     for (const event of driver.events) {
       if (typeof event.at !== 'number') continue
