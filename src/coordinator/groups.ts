@@ -80,8 +80,9 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   readonly #offsets: GroupOffsets
   readonly #expiry: GroupExpiry<WireGroup>
   readonly #byName = new Map<string, WireGroup>()
-  /** Epochs on their way to the disk. */
+  /** Epochs on their way to the disk, and those that did not get there: they are tried again before they are told. */
   readonly #saving = new Map<ModernGroup, Promise<void>>()
+  readonly #unsaved = new Set<ModernGroup>()
   #ended = false
 
   constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
@@ -194,6 +195,7 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     if (this.#ended) return refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
     const group = this.#entered(name, request.epoch === JOINS)
     if (typeof group === 'string') return refusedHeartbeat(group)
+    if (this.#unsaved.delete(group)) this.grew(group)
     const result = group.heartbeat(request)
     const refused = (): HeartbeatResult => refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
     return this.#saving.get(group)?.then(() => result, refused) ?? result
@@ -232,7 +234,9 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
 
   /** Whether `who` may ask where the group is: that concerns members of modern groups alone. */
   checkFetch(name: string, memberId: string | null, epoch: number): GroupError {
-    return this.modern(name)?.checkFetch(memberId, epoch) ?? 'NONE'
+    const group = this.modern(name)
+    if (group === undefined) return 'NONE'
+    return this.#ended ? 'COORDINATOR_NOT_AVAILABLE' : group.checkFetch(memberId, epoch)
   }
 
   // ── administration ────────────────────────────────────────────────────────────────────────────
@@ -316,10 +320,15 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     const emptySince = isVacant ? group.emptySince : null
     const saving = this.#store(group.name, { kind: 'modern', generation: epoch, protocolType, emptySince })
     this.#saving.set(group, saving)
-    const done = (): void => {
-      if (this.#saving.get(group) === saving) this.#saving.delete(group)
+    const done = (isSaved: boolean): void => {
+      if (this.#saving.get(group) !== saving) return
+      this.#saving.delete(group)
+      if (!isSaved) this.#unsaved.add(group)
     }
-    saving.then(done, done)
+    saving.then(
+      () => done(true),
+      () => done(false),
+    )
   }
 
   /** Rejects where it fails, after that was raised; whoever does not wait need not care. */
