@@ -1,5 +1,8 @@
 /** A port: connections before anybody takes them, and addresses in one form. */
+import { readFileSync } from 'node:fs'
 import { connect, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { connect as tlsConnect } from 'node:tls'
 import { describe, expect, it, vi } from 'vitest'
 import { hostOf, Listener, type Visitors } from '../../src/server/listener.ts'
 
@@ -51,6 +54,55 @@ describe('a connection that comes before somebody takes it', () => {
     client.resume()
     await listener.close()
     await closed
+  })
+})
+
+describe('a connection by TLS', () => {
+  const file = (name: string): string =>
+    readFileSync(join(import.meta.dirname, '..', 'fixtures', 'tls', name), 'utf8')
+  const settings = { key: file('server.key'), cert: file('server.crt'), requestCert: false }
+  const open = (): Promise<Listener> => Listener.open({ host: HOST, port: 0 }, settings)
+
+  it('is admitted and taken, also one that came before somebody does', async () => {
+    const listener = await open()
+    const client = tlsConnect({ host: HOST, port: listener.address.port, ca: file('ca.crt') })
+    await new Promise<void>((resolve) => client.once('secureConnect', () => resolve()))
+    const order: string[] = []
+    const taken = await new Promise<Socket>((resolve) => {
+      listener.start({
+        ...NOBODY,
+        admit: () => order.push('admitted') > 0,
+        accept: (socket) => {
+          order.push('accepted')
+          resolve(socket)
+        },
+      })
+    })
+    expect(order).toEqual(['admitted', 'accepted'])
+    client.destroy()
+    taken.destroy()
+    await listener.close()
+  })
+
+  it('may be refused, or fail in the middle of its handshake', async () => {
+    const listener = await open()
+    const told: string[] = []
+    let admits = false
+    listener.start({
+      ...NOBODY,
+      admit: () => admits,
+      failed: (host, _, gone) => told.push(`${host} ${gone}`),
+    })
+    const refused = await connected(listener.address.port)
+    refused.on('error', () => {})
+    await new Promise((resolve) => refused.once('close', resolve))
+    admits = true
+    const failing = await connected(listener.address.port)
+    await turns()
+    failing.resetAndDestroy()
+    while (told.length < 2) await turns()
+    expect(told.every((text) => text.endsWith(' true'))).toBe(true)
+    await listener.close()
   })
 })
 
