@@ -63,7 +63,10 @@ export const CLIENTS: readonly KafkaClient[] = [
     name: '@platformatic/kafka 1.35',
     command: [process.execPath, join(FOLDER, 'platformatic.js')],
     missing: () => nodeModule('@platformatic/kafka'),
-    lacks: zstdOfNode,
+    lacks: () => ({
+      ...zstdOfNode(),
+      'made anew': 'its stream ends with UNKNOWN_TOPIC_ID, and with OFFSET_OUT_OF_RANGE: it handles neither',
+    }),
   },
   {
     id: 'java',

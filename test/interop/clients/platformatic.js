@@ -79,8 +79,8 @@ function recordOf({ topic, partition, offset, key, value, headers }) {
 }
 
 /**
- * A stream ends with the error of a commit or a fetch that it cannot go on from (a server that has forgotten its members, a
- * topic that is another one now): the program begins anew, as its documentation has it.
+ * A stream ends with the error of a commit that it cannot go on from, as where a server has forgotten its members: then the
+ * program begins anew.
  */
 async function consume() {
   process.on('unhandledRejection', (error) => console.error(error))
