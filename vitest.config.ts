@@ -31,7 +31,7 @@ export default defineConfig({
     ],
     coverage: {
       provider: 'v8',
-      include: ['src/core/**', 'src/coordinator/**', 'src/log/**'],
+      include: ['core', 'coordinator', 'log', 'wire', 'server', 'client'].map((part) => `src/${part}/**`),
       reporter: ['text', 'json-summary'],
       thresholds: { lines: 95, branches: 95, functions: 95, statements: 95 },
     },

@@ -6,7 +6,7 @@
  *   leader 1   ◄─ fetch: a/0 a/2 ─► records ─┐
  *   leader 2   ◄─ fetch: a/1      ─► records ─┴─► caller
  */
-import { OdradekError } from '../model/errors.ts'
+import { OdradekError, odradekError } from '../model/errors.ts'
 import type { ResponseOf } from '../wire/api.ts'
 import { KAFKA_ERRORS } from '../wire/errors.ts'
 import { fetch } from '../wire/messages/01-fetch.ts'
@@ -134,8 +134,7 @@ export class Fetcher {
       const answer = await leader.request(fetch, body, { waitMs: MAX_WAIT_MS })
       return { leader, asked: places, answer }
     } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
-      return { leader, asked: places, answer: error }
+      return { leader, asked: places, answer: odradekError(error) }
     }
   }
 

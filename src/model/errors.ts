@@ -59,6 +59,12 @@ export class OdradekError extends Error {
   }
 }
 
+/** The error, where it is one that a caller can meet. @throws anything else: a fault of ours, which nobody may swallow */
+export function odradekError(error: unknown): OdradekError {
+  if (error instanceof OdradekError) return error
+  throw error
+}
+
 /**
  * Thrown by a batch handler: the records before `index` are acked, the one at `index` is nacked with
  * `cause`, the rest go back unchanged (their attempt does not count).

@@ -17,7 +17,7 @@ import { MiB } from '../../model/limits.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { StateSnapshot } from '../state.ts'
 import { type Damage, DamagedFile } from './damage.ts'
-import { type DataFile, type FileSystem, isMissing } from './fs.ts'
+import { type DataFile, type FileSystem, unlessMissing } from './fs.ts'
 import type { LogId } from './group.ts'
 
 export interface StoredSegment {
@@ -132,13 +132,8 @@ function textOf(checkpoint: Checkpoint): string {
  * @throws OdradekError CORRUPT_LOG when it is broken, UNSUPPORTED when a later version wrote it.
  */
 export async function readCheckpoint(fs: FileSystem, crc32c: Crc32c): Promise<Checkpoint | undefined> {
-  let file: DataFile
-  try {
-    file = await fs.open(CHECKPOINT_FILE, 'read')
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+  const file = await unlessMissing(fs.open(CHECKPOINT_FILE, 'read'))
+  if (file === undefined) return undefined
   try {
     return await read(file, crc32c)
   } finally {

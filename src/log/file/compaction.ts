@@ -16,7 +16,7 @@
  *
  * All of this is done in slices, with nothing in hand that others wait for. Whoever drives it may stop after any.
  */
-import { OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import { BatchFilter } from '../format/batch-filter.ts'
 import { type CompressionPort, codecsReady } from '../format/compression.ts'
 import { decodeMarker } from '../format/control.ts'
@@ -158,8 +158,8 @@ class Pass {
       // To its end first: of a batch that cannot be read no record counts as the newest of its key.
       for (const records = filter.open(bytes, batch); records.next(); );
     } catch (error) {
-      if (error instanceof OdradekError) return true
-      throw error
+      odradekError(error)
+      return true
     }
     const map = this.#map
     const fits = map.fits(batch.count, filter.records.length)
@@ -271,7 +271,7 @@ class Pass {
       const begins = filter.tombstones > 0 && !batch.deleteHorizon && this.#hasKeysOf(batch) && !this.#unread
       return filter.finish(begins ? this.#log.horizonFrom(this.#now) : undefined)
     } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
+      odradekError(error)
       this.#unread = true
       return whole
     }

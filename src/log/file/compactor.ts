@@ -10,7 +10,7 @@
  * alone, and told of once.
  */
 import type { Clock, Timer } from '../../model/clock.ts'
-import { OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import type { Compactable } from './compactable.ts'
 import { type CompactionOptions, compactLog } from './compaction.ts'
 
@@ -117,10 +117,10 @@ export class Compactor {
       }
       await this.#rest()
     } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
-      const damaged = error.code === 'CORRUPT_LOG'
+      const cause = odradekError(error)
+      const damaged = cause.code === 'CORRUPT_LOG'
       report(
-        error,
+        cause,
         damaged ? 'compacting a log, which is left as it is' : 'compacting a log; it is tried again',
       )
       this.#left.add(log)

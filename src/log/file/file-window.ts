@@ -12,7 +12,7 @@
  *   other   │        c c │ c d d d e e e f│     moved to where c begins
  *           0     headroom
  */
-import { type DataFile, type FileSystem, isMissing } from './fs.ts'
+import { type DataFile, type FileSystem, unlessMissing } from './fs.ts'
 
 export const WINDOW_BYTES: number = 1024 * 1024
 /** What is kept at most, as a share of a window: more is read again. */
@@ -50,13 +50,8 @@ export class FileWindow {
 
   /** A file that is missing is empty. @throws OdradekError STORAGE_ERROR */
   static async open(fs: FileSystem, path: string, windowBytes: number): Promise<FileWindow> {
-    let file: DataFile
-    try {
-      file = await fs.open(path, 'read')
-    } catch (error) {
-      if (isMissing(error)) return new FileWindow(path, null, 0, windowBytes)
-      throw error
-    }
+    const file = await unlessMissing(fs.open(path, 'read'))
+    if (file === undefined) return new FileWindow(path, null, 0, windowBytes)
     try {
       return new FileWindow(path, file, await file.size(), windowBytes)
     } catch (error) {

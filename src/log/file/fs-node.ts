@@ -10,7 +10,7 @@ import { access, mkdir, open, readdir, rename, rmdir, unlink } from 'node:fs/pro
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { assert } from '../../model/errors.ts'
 import type { DataFile, FileSystem, OpenMode, Operation } from './fs.ts'
-import { isMissing, storageError, totalBytes } from './fs.ts'
+import { storageError, totalBytes, unlessMissing } from './fs.ts'
 
 const FLAGS = { read: 'r', write: 'r+', create: 'wx+' } as const
 const FILE_MODE = 0o600
@@ -177,14 +177,5 @@ async function told<T>(operation: Operation, path: string, work: Promise<T>): Pr
     return await work
   } catch (cause) {
     throw storageError(operation, path, cause)
-  }
-}
-
-async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
   }
 }

@@ -115,6 +115,16 @@ export function isMissing(error: unknown): boolean {
   return systemCode(error) === 'ENOENT'
 }
 
+/** What comes of work with a file or directory, `undefined` where that is not there. */
+export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
 /** Whether the process, or the system, has too many open files: closing some helps. */
 export function isOutOfHandles(error: unknown): boolean {
   const code = systemCode(error)

@@ -2,10 +2,10 @@
  * The index of a segment in the file beside it: a cache, and nothing waits for the disk because of it. Where it cannot be
  * written there is none, or an old one; whoever reads it sees what it was made of (segment-index.ts).
  */
-import { OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { FilePool } from './file-pool.ts'
-import { type FileSystem, isMissing } from './fs.ts'
+import { type FileSystem, unlessMissing } from './fs.ts'
 import {
   decodeIndex,
   type Extract,
@@ -39,16 +39,12 @@ export class IndexFile {
 
   /** What it says, if it is an index. */
   async read(): Promise<SavedIndex | undefined> {
-    let bytes: Uint8Array
-    try {
-      bytes = await this.#pool.use(this.path, 'read', async (file) => {
-        const all = new Uint8Array(await file.size())
-        return all.subarray(0, await file.read(all, 0))
-      })
-    } catch (error) {
-      if (isMissing(error)) return undefined
-      throw error
-    }
+    const reading = this.#pool.use(this.path, 'read', async (file) => {
+      const all = new Uint8Array(await file.size())
+      return all.subarray(0, await file.read(all, 0))
+    })
+    const bytes = await unlessMissing(reading)
+    if (bytes === undefined) return undefined
     // Read once, and perhaps replaced later.
     await this.#pool.forget(this.path)
     return decodeIndex(bytes, this.#base, this.#crc32c)
@@ -82,7 +78,7 @@ export class IndexFile {
       this.coveredBytes = coveredBytes
     } catch (error) {
       // What is there now is no index, and it is made again when it is needed. The disk tells of itself elsewhere.
-      if (!(error instanceof OdradekError)) throw error
+      odradekError(error)
     }
   }
 }

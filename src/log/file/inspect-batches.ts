@@ -8,7 +8,7 @@ import type { Crc32c } from '../format/crc32c.ts'
 import { readInt32 } from '../format/integers.ts'
 import { ATTRIBUTES_AT, CRC_AT, IN_PROCESS } from '../format/layout.ts'
 import { BatchScan } from '../format/scan.ts'
-import { type DataFile, type FileSystem, isMissing } from './fs.ts'
+import { type DataFile, type FileSystem, unlessMissing } from './fs.ts'
 import { type DataDirectory, type LogReport, timeOf } from './inspect.ts'
 import { livingEntries } from './recovery-plan.ts'
 
@@ -82,7 +82,8 @@ async function* batchesOf(directory: DataDirectory, log: LogReport, from: number
   const describe = new Describer(log, directory.crc32c)
   for (const { file, next, sizeBytes } of log.segments) {
     if ((next ?? Number.POSITIVE_INFINITY) <= from) continue
-    const open = await opened(directory.fs, file)
+    // Beside a broker retention may have taken it.
+    const open = await unlessMissing(directory.fs.open(file, 'read'))
     if (open !== undefined) {
       try {
         yield* describe.file(open, file, sizeBytes)
@@ -92,16 +93,6 @@ async function* batchesOf(directory: DataDirectory, log: LogReport, from: number
     } else if (!directory.moving) yield describe.damage(file, 0, 'it is missing')
   }
   if (directory.plan !== undefined) yield* inJournal(directory.fs, directory.plan, log, describe)
-}
-
-/** Undefined where it is missing: beside a broker retention may have taken it. */
-async function opened(fs: FileSystem, file: string): Promise<DataFile | undefined> {
-  try {
-    return await fs.open(file, 'read')
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
 }
 
 async function* inJournal(

@@ -4,7 +4,7 @@
  *
  *   checkpoint ─► groups of the journal ─► files of each log ─► refusals, or what stays, is cut, removed and replayed
  */
-import { OdradekError } from '../../model/errors.ts'
+import { type OdradekError, odradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import {
   CHECKPOINT_FILE,
@@ -121,8 +121,7 @@ async function keptLog(
     const options = { fs, log: stored, start: stored.start, neededFrom }
     return { log: { stored, neededFrom, segments: await planSegments(options, stored.segments) } }
   } catch (error) {
-    if (!(error instanceof OdradekError)) throw error
-    const refusal = { error, salvageable: error instanceof DamagedFile }
+    const refusal = { error: odradekError(error), salvageable: error instanceof DamagedFile }
     return { log: { stored, neededFrom, segments: undefined }, refusal }
   }
 }

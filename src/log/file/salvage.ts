@@ -16,7 +16,7 @@ import { BatchScan } from '../format/scan.ts'
 import type { StoredLog, StoredSegment } from './checkpoint.ts'
 import type { Damage } from './damage.ts'
 import type { FilePool } from './file-pool.ts'
-import { type FileSystem, isMissing } from './fs.ts'
+import { type FileSystem, unlessMissing } from './fs.ts'
 import { Rewriter } from './rewriter.ts'
 import { Segment, type SegmentPlace } from './segment.ts'
 import { verifySegments } from './segment-check.ts'
@@ -169,18 +169,14 @@ class SegmentSalvage {
   async #index(): Promise<SegmentIndex | undefined> {
     const { fs, crc32c } = this.#options
     const { base, generation, sizeBytes, crc } = this.#segment
+    const file = await unlessMissing(fs.open(indexPath(this.#place.directory, base, generation), 'read'))
+    if (file === undefined) return undefined
     try {
-      const file = await fs.open(indexPath(this.#place.directory, base, generation), 'read')
-      try {
-        const bytes = new Uint8Array(await file.size())
-        const saved = decodeIndex(bytes.subarray(0, await file.read(bytes, 0)), base, crc32c)
-        return saved?.of.crc === crc && saved.of.sizeBytes === sizeBytes ? saved.index : undefined
-      } finally {
-        await file.close()
-      }
-    } catch (error) {
-      if (isMissing(error)) return undefined
-      throw error
+      const bytes = new Uint8Array(await file.size())
+      const saved = decodeIndex(bytes.subarray(0, await file.read(bytes, 0)), base, crc32c)
+      return saved?.of.crc === crc && saved.of.sizeBytes === sizeBytes ? saved.index : undefined
+    } finally {
+      await file.close()
     }
   }
 

@@ -2,10 +2,10 @@
  * Looks at the segments of a log as they are on the disk, for `odradek verify` and `odradek inspect`. Changes nothing, so
  * it may be used on a directory that nobody has open, or on what a crash left behind.
  */
-import { OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { StoredSegment } from './checkpoint.ts'
-import { type DataFile, type FileSystem, isMissing } from './fs.ts'
+import { type DataFile, type FileSystem, unlessMissing } from './fs.ts'
 import type { LogId } from './group.ts'
 import { decodeFooter, encodeFooter, FOOTER_BYTES } from './segment-footer.ts'
 import { decodeIndex, type Extract, encodeIndex } from './segment-index.ts'
@@ -51,8 +51,7 @@ export async function* verifySegments(
       if (findings !== undefined) yield* findings
       else if (segment.sizeBytes > 0 && next > options.start) yield damageOf(file, 0, 'it is missing')
     } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
-      yield damageOf(file, 0, error.message)
+      yield damageOf(file, 0, odradekError(error).message)
     }
   }
 }
@@ -166,13 +165,8 @@ async function withFile<T>(
   path: string,
   body: (file: DataFile) => Promise<T>,
 ): Promise<T | undefined> {
-  let file: DataFile
-  try {
-    file = await fs.open(path, 'read')
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+  const file = await unlessMissing(fs.open(path, 'read'))
+  if (file === undefined) return undefined
   try {
     return await body(file)
   } finally {

@@ -12,7 +12,7 @@
  *   exactly what the CRC leaves out. An index is believed when it was made of these very bytes, else made again.
  * - A write that failed changes nothing that is known, and is done again at the same place.
  */
-import { OdradekError } from '../../model/errors.ts'
+import { type OdradekError, odradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { crc32cOfBatches } from '../format/crc32c-joined.ts'
 import { readInt64 } from '../format/integers.ts'
@@ -327,8 +327,8 @@ export class Segment implements StoredSegment {
       await this.index()
     } catch (error) {
       // Old damage is for those who read it; what is new must not wait for that.
-      if (error instanceof OdradekError) return
-      throw error
+      odradekError(error)
+      return
     }
     await this.#indexFile.write(this.#index, this)
   }

@@ -7,7 +7,7 @@
  *
  * Beside a broker, files go and a checkpoint becomes old while it reads: what it finds there counts if it is found twice.
  */
-import { messageOf, OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import { PartitionState } from '../state.ts'
@@ -142,8 +142,7 @@ function* ofLog({ stored }: KeptLog): Generator<Finding> {
   try {
     PartitionState.fromJSON(state)
   } catch (error) {
-    if (!(error instanceof OdradekError)) throw error
-    yield complain(messageOf(error))
+    yield complain(odradekError(error).message)
   }
 }
 

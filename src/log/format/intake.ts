@@ -3,7 +3,7 @@
  * CRC, with no record looked at.
  */
 import { type Batch, Columns, type ProducerInfo } from '../../model/batch.ts'
-import { OdradekError } from '../../model/errors.ts'
+import { odradekError } from '../../model/errors.ts'
 import type { ValueCodec } from '../../model/value-codec.ts'
 import { decodeMarker, type Marker } from './control.ts'
 import {
@@ -53,8 +53,8 @@ export function readIncoming(
       marker: null,
     }
   } catch (error) {
-    if (error instanceof OdradekError) return 'INVALID'
-    throw error
+    odradekError(error)
+    return 'INVALID'
   }
 }
 

@@ -6,7 +6,7 @@
  * even if it is larger, or a reader that goes row by row would convert a segment once for every row.
  */
 import { Columns } from '../../model/batch.ts'
-import { messageOf, OdradekError } from '../../model/errors.ts'
+import { messageOf, odradekError } from '../../model/errors.ts'
 import { NO_HEADERS } from '../../model/record.ts'
 import { UNENCODABLE_HEADER, type ValueCodec } from '../../model/value-codec.ts'
 import { type EngineContext, PoisonValue } from '../contract.ts'
@@ -132,7 +132,7 @@ export class Conversions {
     try {
       return encodeBatch(columns, row, count, this.#codec, options)
     } catch (error) {
-      if (!(error instanceof OdradekError)) throw error
+      odradekError(error)
       return encodeBatch(this.#withoutUnencodable(columns, row, count), 0, count, this.#codec, options)
     }
   }
