@@ -82,7 +82,7 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   readonly #byName = new Map<string, WireGroup>()
   /** Epochs on their way to the disk, and those that did not get there: they are tried again before they are told. */
   readonly #saving = new Map<ModernGroup, Promise<void>>()
-  readonly #unsaved = new Set<ModernGroup>()
+  readonly #unsaved = new WeakSet<ModernGroup>()
   #ended = false
 
   constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
