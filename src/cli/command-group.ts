@@ -1,9 +1,12 @@
 /** A command that is nothing but the name of others. */
 import { near } from './arguments.ts'
-import { type Command, UsageError } from './command.ts'
+import { type Command, type NamedCommand, UsageError } from './command.ts'
 
 /** What is said where none of them is named. */
-export function unknownCommand(word: string | undefined, commands: readonly Command[]): UsageError {
+export function unknownCommand(
+  word: string | undefined,
+  commands: readonly Pick<NamedCommand, 'name'>[],
+): UsageError {
   const names = commands.map(({ name }) => name)
   if (word === undefined) return new UsageError(`name a command: ${names.join(', ')}`)
   const meant = near(word, names)
@@ -11,8 +14,7 @@ export function unknownCommand(word: string | undefined, commands: readonly Comm
   return new UsageError(`unknown command "${word}"; ${hint}`)
 }
 
-export function commandGroup(
-  group: Omit<Command, 'run'> & { readonly commands: readonly Command[] },
-): Command {
-  return { ...group, run: ([word]) => Promise.reject(unknownCommand(word, group.commands)) }
+export function commandGroup<Group extends Omit<Command, 'run'>>(group: Group): Group & Command {
+  const { commands = [] } = group
+  return { ...group, run: ([word]) => Promise.reject(unknownCommand(word, commands)) }
 }

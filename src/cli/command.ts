@@ -26,16 +26,20 @@ export interface Io {
 }
 
 export interface Command {
-  readonly name: string
-  /** One line. */
-  readonly summary: string
   readonly help: string
   /** The exit code where it meets an OdradekError; FAILED if it does not say. */
   readonly failure?: number
   /** Commands of its own: the first word of its arguments. */
-  readonly commands?: readonly Command[]
+  readonly commands?: readonly NamedCommand[]
   /** Answers the exit code. @throws UsageError */
   run(args: readonly string[], io: Io): Promise<number>
+}
+
+/** A command among others. */
+export interface NamedCommand extends Command {
+  readonly name: string
+  /** One line. */
+  readonly summary: string
 }
 
 /** The command line is not one that the command takes. */

@@ -5,27 +5,53 @@
  *   stderr   everything else
  */
 import { OdradekError } from '../model/errors.ts'
-import { BROKEN_PIPE, type Command, FAILED, type Io, OK, UsageError } from './command.ts'
+import { BROKEN_PIPE, type Command, FAILED, type Io, type NamedCommand, OK, UsageError } from './command.ts'
 import { unknownCommand } from './command-group.ts'
-import { consumeCommand } from './commands/consume.ts'
-import { groupCommand } from './commands/group.ts'
-import { inspectCommand } from './commands/inspect.ts'
-import { produceCommand } from './commands/produce.ts'
-import { serveCommand } from './commands/serve.ts'
-import { topicCommand } from './commands/topic.ts'
-import { verifyCommand } from './commands/verify.ts'
 import { BrokenPipe, Printer } from './printer.ts'
 import { table } from './table.ts'
 import { packageVersion } from './version.ts'
 
-const COMMANDS: readonly Command[] = [
-  serveCommand,
-  topicCommand,
-  produceCommand,
-  consumeCommand,
-  groupCommand,
-  inspectCommand,
-  verifyCommand,
+/** Loaded when it is called: each command brings only what it needs. */
+interface Loadable extends Pick<NamedCommand, 'name' | 'summary'> {
+  readonly load: () => Promise<Command>
+}
+
+const COMMANDS: readonly Loadable[] = [
+  {
+    name: 'serve',
+    summary: 'a broker that Kafka clients can use',
+    load: async () => (await import('./commands/serve.ts')).serveCommand,
+  },
+  {
+    name: 'topic',
+    summary: 'lists, makes, shows and deletes topics, and changes their configs',
+    load: async () => (await import('./commands/topic.ts')).topicCommand,
+  },
+  {
+    name: 'produce',
+    summary: 'lines of standard input as records',
+    load: async () => (await import('./commands/produce.ts')).produceCommand,
+  },
+  {
+    name: 'consume',
+    summary: 'the records of topics, alone or as a member of a group',
+    load: async () => (await import('./commands/consume.ts')).consumeCommand,
+  },
+  {
+    name: 'group',
+    summary: 'groups: members, lag, where they go on reading',
+    load: async () => (await import('./commands/group.ts')).groupCommand,
+  },
+  {
+    name: 'inspect',
+    summary: 'what a directory holds, and what opening it would do',
+    load: async () => (await import('./commands/inspect.ts')).inspectCommand,
+  },
+  {
+    name: 'verify',
+    summary: 'reads all of a directory, and tells what is damaged',
+    load: async () => (await import('./commands/verify.ts')).verifyCommand,
+  },
 ]
 
 const HELP = `odradek: a mini-Kafka
@@ -60,7 +86,7 @@ interface Found {
 /** Answers the exit code. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const errors = new Printer(io.stderr)
-  const { command, path, rest } = find(args)
+  const { command, path, rest } = await find(args)
   try {
     if (command !== undefined) {
       if (rest.includes('--help') || rest.includes('-h')) return await print(io, command.help)
@@ -85,15 +111,13 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function find(args: readonly string[]): Found {
-  let command: Command | undefined
-  let commands = COMMANDS
-  let words = 0
-  for (const word of args) {
-    const next = commands.find(({ name }) => name === word)
+async function find(args: readonly string[]): Promise<Found> {
+  let command = await COMMANDS.find(({ name }) => name === args[0])?.load()
+  let words = command === undefined ? 0 : 1
+  for (const word of args.slice(words)) {
+    const next = command?.commands?.find(({ name }) => name === word)
     if (next === undefined) break
     command = next
-    commands = next.commands ?? []
     words++
   }
   return { command, path: args.slice(0, words), rest: args.slice(words) }

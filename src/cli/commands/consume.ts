@@ -60,8 +60,6 @@ const OPTIONS = {
 } as const
 
 export const consumeCommand: Command = {
-  name: 'consume',
-  summary: 'the records of topics, alone or as a member of a group',
   help: HELP,
   failure: REFUSED,
   run: consume,

@@ -4,7 +4,7 @@ import { describeGroup, type GroupMemberView } from '../../client/groups.ts'
 import { placeKey, type TopicPartition } from '../../client/offsets.ts'
 import { argumentsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, type Session, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED } from '../command.ts'
+import { type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { boundsOf } from '../positions.ts'
 import { Printer } from '../printer.ts'
 import { plural, table } from '../table.ts'
@@ -25,7 +25,7 @@ Lag is what has not been read: the end of the partition less what is committed, 
 
 Exit codes: 0 done; 1 there is no such group, or the broker cannot be reached; 2 wrong usage.`
 
-export const describeCommand: Command = {
+export const describeCommand: NamedCommand = {
   name: 'describe',
   summary: 'members, and how far each partition is behind',
   help: HELP,

@@ -6,7 +6,7 @@ import { placeKey, type TopicPartition } from '../../client/offsets.ts'
 import { OdradekError } from '../../model/errors.ts'
 import { argumentsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED, UsageError } from '../command.ts'
+import { type Io, type NamedCommand, OK, REFUSED, UsageError } from '../command.ts'
 import { position } from '../offset-range.ts'
 import { boundsOf, offsetsAt } from '../positions.ts'
 import { Printer } from '../printer.ts'
@@ -41,7 +41,7 @@ const OPTIONS = {
   json: { type: 'boolean' },
 } as const
 
-export const resetCommand: Command = {
+export const resetCommand: NamedCommand = {
   name: 'reset',
   summary: 'moves where a group goes on reading',
   help: HELP,

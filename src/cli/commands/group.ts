@@ -2,7 +2,7 @@
 import { deleteGroup, listGroups } from '../../client/groups.ts'
 import { argumentsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED } from '../command.ts'
+import { type Command, type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
 import { Printer } from '../printer.ts'
 import { table } from '../table.ts'
@@ -72,7 +72,7 @@ async function remove(args: readonly string[], io: Io): Promise<number> {
   return code
 }
 
-const COMMANDS: readonly Command[] = [
+const COMMANDS: readonly NamedCommand[] = [
   { name: 'list', summary: 'which there are', help: LIST_HELP, failure: REFUSED, run: list },
   describeCommand,
   resetCommand,
@@ -86,8 +86,6 @@ const COMMANDS: readonly Command[] = [
 ]
 
 export const groupCommand: Command = commandGroup({
-  name: 'group',
-  summary: 'groups: members, lag, where they go on reading',
   help: `odradek group: consumer groups of a broker
 
 Usage

@@ -65,8 +65,6 @@ const OPTIONS = {
 } as const
 
 export const inspectCommand: Command = {
-  name: 'inspect',
-  summary: 'what a directory holds, and what opening it would do',
   help: HELP,
   run: inspect,
 }

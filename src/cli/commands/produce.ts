@@ -59,8 +59,6 @@ const OPTIONS = {
 const PROGRESS_EVERY_MS = 200
 
 export const produceCommand: Command = {
-  name: 'produce',
-  summary: 'lines of standard input as records',
   help: HELP,
   failure: REFUSED,
   run: produce,

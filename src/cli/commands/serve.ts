@@ -57,8 +57,6 @@ const OPTIONS = {
 } as const
 
 export const serveCommand: Command = {
-  name: 'serve',
-  summary: 'a broker that Kafka clients can use',
   help: HELP,
   run: serve,
 }

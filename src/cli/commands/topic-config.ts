@@ -2,7 +2,7 @@
 import { type ConfigChange, changeConfigs, topicConfigs } from '../../client/topics.ts'
 import { argumentsOf, near } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, type Session, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED, UsageError } from '../command.ts'
+import { type Command, type Io, type NamedCommand, OK, REFUSED, UsageError } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
 import { Printer } from '../printer.ts'
 import { table } from '../table.ts'
@@ -112,7 +112,7 @@ function remove(args: readonly string[], io: Io): Promise<number> {
   return change(args, io, 'a topic, and the configs', (word) => [word, null])
 }
 
-const COMMANDS: readonly Command[] = [
+const COMMANDS: readonly NamedCommand[] = [
   { name: 'get', summary: 'all, or some', help: GET_HELP, failure: REFUSED, run: get },
   { name: 'set', summary: 'changes some', help: SET_HELP, failure: REFUSED, run: set },
   {
@@ -124,7 +124,7 @@ const COMMANDS: readonly Command[] = [
   },
 ]
 
-export const configCommand: Command = commandGroup({
+export const configCommand: NamedCommand = commandGroup({
   name: 'config',
   summary: 'get, set, delete: what a topic goes by',
   help: `odradek topic config: what a topic goes by

@@ -4,7 +4,7 @@ import { END, offsetsFor, placeKey, START } from '../../client/offsets.ts'
 import { type TopicConfig, topicConfigs } from '../../client/topics.ts'
 import { argumentsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, type Session, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED } from '../command.ts'
+import { type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { Printer } from '../printer.ts'
 import { plural, table } from '../table.ts'
 
@@ -24,7 +24,7 @@ Offsets: start is that of the oldest record, end that of the next one. All confi
 
 Exit codes: 0 done; 1 there is no such topic, or the broker cannot be reached; 2 wrong usage.`
 
-export const describeCommand: Command = {
+export const describeCommand: NamedCommand = {
   name: 'describe',
   summary: 'partitions, leaders, offsets, and configs that are not the default',
   help: HELP,

@@ -2,7 +2,7 @@
 import { createTopics, deleteTopics, listTopics, type TopicOutcome } from '../../client/topics.ts'
 import { argumentsOf, numberOf, pairsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, OK, REFUSED } from '../command.ts'
+import { type Command, type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
 import { Printer } from '../printer.ts'
 import { plural, table } from '../table.ts'
@@ -140,7 +140,7 @@ async function report(
   return code
 }
 
-const COMMANDS: readonly Command[] = [
+const COMMANDS: readonly NamedCommand[] = [
   { name: 'list', summary: 'which there are', help: LIST_HELP, failure: REFUSED, run: list },
   { name: 'create', summary: 'makes some', help: CREATE_HELP, failure: REFUSED, run: create },
   describeCommand,
@@ -155,8 +155,6 @@ const COMMANDS: readonly Command[] = [
 ]
 
 export const topicCommand: Command = commandGroup({
-  name: 'topic',
-  summary: 'lists, makes, shows and deletes topics, and changes their configs',
   help: `odradek topic: topics of a broker
 
 Usage

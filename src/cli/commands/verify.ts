@@ -42,8 +42,6 @@ const PROGRESS_AFTER_MS = 1_000
 const PROGRESS_EVERY_MS = 100
 
 export const verifyCommand: Command = {
-  name: 'verify',
-  summary: 'reads all of a directory, and tells what is damaged',
   help: HELP,
   run: verify,
 }
