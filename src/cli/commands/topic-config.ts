@@ -2,7 +2,7 @@
 import { type ConfigChange, changeConfigs, topicConfigs } from '../../client/topics.ts'
 import { argumentsOf, near } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, type Session, withCluster } from '../cluster-options.ts'
-import { type Command, type Io, type NamedCommand, OK, REFUSED, UsageError } from '../command.ts'
+import { type Io, type NamedCommand, OK, REFUSED, UsageError } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
 import { Printer } from '../printer.ts'
 import { table } from '../table.ts'
