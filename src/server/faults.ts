@@ -16,6 +16,8 @@ import { mentions, type TopicRef } from './request-topics.ts'
 import type { Interceptor, Routed } from './router.ts'
 import type { KafkaServer } from './server.ts'
 
+export { KAFKA_ERRORS, type KafkaErrorName } from '../wire/errors.ts'
+
 /** Which requests: all that fit whatever is given. */
 export interface FaultMatch {
   /** Name or key: `Produce`, 0. */
@@ -29,6 +31,7 @@ export interface FaultMatch {
   readonly node?: number
 }
 
+/** Which requests, how often, and when. */
 export interface FaultOptions extends FaultMatch {
   /** How many of them that fit are passed on before the first. Default 0. */
   readonly skip?: number
@@ -82,6 +85,7 @@ interface Armed {
   left: number
 }
 
+/** What goes wrong with a test server, at a test's word. */
 export class Faults {
   /** What chance comes from. */
   readonly seed: number

@@ -1,6 +1,6 @@
 /** `odradek/server`: a broker at a port, for Kafka's clients. */
 
-export type { PlainMechanism, SaslMechanism, SaslOptions, ScramCredential } from './sasl-options.ts'
+export type { SaslMechanism, SaslOptions, ScramCredential } from './sasl-options.ts'
 export type { ScramMechanism } from './scram.ts'
 export { type KafkaServer, RELEASES, type Release, type ServerAddress, serve } from './server.ts'
 export type { ListenerOptions, MetricsOptions, ServeOptions } from './server-options.ts'

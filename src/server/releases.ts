@@ -4,6 +4,7 @@
  * Source: Kafka's message definitions at those releases.
  */
 export const RELEASES = ['0.11', '1.0', '2.0', '2.8', '3.9', '4.1'] as const
+/** One of `RELEASES`. */
 export type Release = (typeof RELEASES)[number]
 
 /** By key; then a column for each release. */

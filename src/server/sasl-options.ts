@@ -2,8 +2,8 @@
 import { invalid, known } from '../core/settings.ts'
 import { HASH_BYTES, MIN_ITERATIONS, SCRAM_HASHES, type ScramMechanism, type ScramVerifier } from './scram.ts'
 
-export type PlainMechanism = 'PLAIN'
-export type SaslMechanism = PlainMechanism | ScramMechanism
+/** How a client shows who it is. */
+export type SaslMechanism = 'PLAIN' | ScramMechanism
 
 /** What RFC 5802 lets a server store instead of a password, each in base64, as Kafka's own tools print it. */
 export interface ScramCredential {
@@ -14,6 +14,7 @@ export interface ScramCredential {
   readonly serverKey: string
 }
 
+/** Who may come in. */
 export interface SaslOptions {
   /** By name: the password, or what is stored of it for each mechanism; with the latter there is no PLAIN. */
   readonly users: Readonly<Record<string, string | Partial<Record<ScramMechanism, ScramCredential>>>>

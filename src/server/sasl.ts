@@ -11,7 +11,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { SaslFailure, utf8 } from './sasl-failure.ts'
-import type { PlainMechanism, SaslMechanism, SaslSettings } from './sasl-options.ts'
+import type { SaslMechanism, SaslSettings } from './sasl-options.ts'
 import {
   type KnownVerifier,
   SCRAM_HASHES,
@@ -86,7 +86,6 @@ interface Exchange {
 
 /** RFC 4616: `[acts for] NUL user NUL password`, in one message. */
 class PlainExchange implements Exchange {
-  readonly mechanism: PlainMechanism = 'PLAIN'
   readonly #users: Authenticator
   user = ''
 

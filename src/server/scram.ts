@@ -15,8 +15,13 @@ import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'no
 import { promisify } from 'node:util'
 import { SaslFailure, utf8 } from './sasl-failure.ts'
 
-export const SCRAM_HASHES = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha512' } as const
-export type ScramMechanism = keyof typeof SCRAM_HASHES
+/** By the hash that is behind it. */
+export type ScramMechanism = 'SCRAM-SHA-256' | 'SCRAM-SHA-512'
+
+export const SCRAM_HASHES = {
+  'SCRAM-SHA-256': 'sha256',
+  'SCRAM-SHA-512': 'sha512',
+} as const satisfies Record<ScramMechanism, string>
 
 /** What is known of a password: enough to check it, not enough to use it. */
 export interface ScramVerifier {

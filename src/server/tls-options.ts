@@ -3,17 +3,15 @@ import { createSecureContext } from 'node:tls'
 import { flag, invalid, known } from '../core/settings.ts'
 import { messageOf } from '../model/errors.ts'
 
-/** In PEM, as node:tls takes it. */
-type Pem = string | Uint8Array
-
+/** Of a listener: everything in PEM, as node:tls takes it. */
 export interface TlsOptions {
-  readonly key: Pem
+  readonly key: string | Uint8Array
   /** The certificate, and those between it and the authority. */
-  readonly cert: Pem
+  readonly cert: string | Uint8Array
   /** Of `key`, where it is encrypted. */
   readonly passphrase?: string
   /** Whose certificates clients have to show, with `requestCert`. */
-  readonly ca?: Pem
+  readonly ca?: string | Uint8Array
   /** Whether clients have to show a certificate of `ca`. Default false. */
   readonly requestCert?: boolean
 }
@@ -45,6 +43,6 @@ export function tlsSettings(where: string, options: TlsOptions): TlsSettings {
   return settings
 }
 
-function copied(pem: Pem): Pem {
+function copied(pem: string | Uint8Array): string | Uint8Array {
   return typeof pem === 'string' ? pem : Buffer.from(pem)
 }

@@ -28,7 +28,15 @@ export {
   type RoomMode,
 } from '../log/contract.ts'
 export { type Batch, Columns, type ProducerInfo, Slice } from '../model/batch.ts'
-export { Fault, type FaultMatch, type FaultOptions, Faults, type ObservedRequest } from '../server/faults.ts'
+export {
+  Fault,
+  type FaultMatch,
+  type FaultOptions,
+  Faults,
+  KAFKA_ERRORS,
+  type KafkaErrorName,
+  type ObservedRequest,
+} from '../server/faults.ts'
 export {
   type AtCursor,
   type AtPartition,
