@@ -1,5 +1,6 @@
 /** A server that says it is an older Kafka. */
 import { describe, expect, it } from 'vitest'
+import type { Logger } from '../../src/model/views.ts'
 import { HANDLERS } from '../../src/server/handlers.ts'
 import { handlersAs } from '../../src/server/handlers-as.ts'
 import { maxVersionsOf, RELEASES } from '../../src/server/releases.ts'
@@ -9,6 +10,7 @@ import { metadata } from '../../src/wire/messages/03-metadata.ts'
 import { apiVersions } from '../../src/wire/messages/18-api-versions.ts'
 import { requestOf, WireClient } from './wire-client.ts'
 
+const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} }
 const software = { clientSoftwareName: 'test', clientSoftwareVersion: '1' }
 
 function connectTo({ server }: TestServer): Promise<WireClient> {
@@ -50,7 +52,7 @@ describe('a release', () => {
 
 describe('a server', () => {
   it('says what its release can do, and speaks no more', async () => {
-    await using kafka = await startTestServer({ as: '2.8' })
+    await using kafka = await startTestServer({ as: '2.8', broker: { logger: SILENT } })
     using client = await connectTo(kafka)
     const { errorCode, apiKeys, supportedFeatures } = await client.ask(apiVersions, 3, software)
     expect(errorCode).toBe(0)
