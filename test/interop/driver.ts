@@ -31,7 +31,7 @@ const DEADLINE_MS = 60_000
 /** What happens in the broker rings no bell: it is looked at again so often. */
 const LOOK_MS = 25
 /** Until a client that was asked to end is killed. */
-const PATIENCE_MS = 5_000
+const PATIENCE_MS = 20_000
 
 export class Driver {
   readonly events: DriverEvent[] = []

@@ -265,6 +265,34 @@ const GROUPS: readonly Feature[] = [
   },
 ]
 
+/** KIP-848: members are given partitions, and give them up, one by one, while the others read on. */
+const NEW_GROUPS: Feature = {
+  name: 'groups, new protocol (KIP-848)',
+  group: 'groups',
+  async run(trial) {
+    await trial.broker.createTopic(TOPIC, { partitions: 6 })
+    await publish(trial.broker, 0, COUNT)
+    const protocol = 'consumer'
+    const drivers = await groupOf(trial, 3, { protocol })
+    expect(trial.broker.describeGroup('shippers')).toMatchObject({ kind: 'consumer' })
+    await untilAllSeen(trial, drivers, 0, COUNT)
+    await drivers[0]?.kill('SIGTERM')
+    await publish(trial.broker, COUNT, 2 * COUNT)
+    await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
+    await drivers[1]?.kill('SIGKILL')
+    await publish(trial.broker, 2 * COUNT, 3 * COUNT)
+    await untilAllSeen(trial, drivers.slice(2), 2 * COUNT, 3 * COUNT)
+    await drivers[2]?.kill('SIGTERM')
+    await trial.drivers.until('nobody in the group', () => {
+      return trial.broker.describeGroup('shippers').members.length === 0
+    })
+    // What they committed is where others go on, also of the older protocol.
+    await publish(trial.broker, 3 * COUNT, 3 * COUNT + 20)
+    const next = await trial.did('consume', { topic: TOPIC, group: 'shippers', count: 20 })
+    expect(valuesOf([next]).sort()).toEqual(all(3 * COUNT, 3 * COUNT + 20).sort())
+  },
+}
+
 const TRANSACTIONS: readonly Feature[] = [
   {
     name: 'transactions, read committed',

@@ -20,7 +20,11 @@ export interface TrialOptions {
 }
 
 /** Members of groups may be given up sooner than Kafka's brokers let them, so that trials of it take seconds. */
-const GROUP_LIMITS = { minSessionTimeoutMs: 1_000 }
+const GROUP_LIMITS = {
+  minSessionTimeoutMs: 1_000,
+  consumerHeartbeatIntervalMs: 500,
+  consumerSessionTimeoutMs: 6_000,
+}
 
 export class Trial {
   readonly drivers = new Drivers()

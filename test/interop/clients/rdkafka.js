@@ -106,22 +106,33 @@ function recordOf({ topic, partition, offset, key, value, headers }) {
   return { topic, partition, offset, key: text(key), value: text(value), headers: Object.fromEntries(pairs) }
 }
 
+/** Of a group that assigns among itself, or is assigned by the broker, bit by bit. */
+function told(consumer, { code }, partitions) {
+  const assigns = code === rdkafka.CODES.ERRORS.ERR__ASSIGN_PARTITIONS
+  if (args.protocol !== 'consumer') {
+    if (assigns) consumer.assign(partitions)
+    else consumer.unassign()
+    if (assigns) say({ assigned: partitions.map(({ partition }) => partition) })
+    return
+  }
+  if (assigns) consumer.incrementalAssign(partitions)
+  else consumer.incrementalUnassign(partitions)
+  say({ assigned: consumer.assignments().map(({ partition }) => partition) })
+}
+
 async function consume() {
-  const { topic, group, count, from = 'earliest', isolation = 'committed' } = args
+  const { topic, group, count, from = 'earliest', isolation = 'committed', protocol = 'classic' } = args
+  const classic = { 'session.timeout.ms': args.sessionMs ?? 6_000, 'heartbeat.interval.ms': 500 }
   const consumer = new rdkafka.KafkaConsumer(
     {
       ...COMMON,
       'group.id': group,
-      'session.timeout.ms': args.sessionMs ?? 6_000,
-      'heartbeat.interval.ms': 500,
+      'group.protocol': protocol,
+      // Of members that the broker assigns to, the broker says these.
+      ...(protocol === 'classic' ? classic : {}),
       'auto.commit.interval.ms': 200,
       'isolation.level': `read_${isolation}`,
-      rebalance_cb: (error, partitions) => {
-        if (error.code === rdkafka.CODES.ERRORS.ERR__ASSIGN_PARTITIONS) {
-          say({ assigned: partitions.map(({ partition }) => partition) })
-          consumer.assign(partitions)
-        } else consumer.unassign()
-      },
+      rebalance_cb: (error, partitions) => told(consumer, error, partitions),
     },
     { 'auto.offset.reset': from },
   )

@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -169,17 +170,19 @@ public final class Driver {
     say(Map.of("record", said));
   }
 
-  /** A member of a classic group: it says what it has whenever that changes. */
+  /** A member of a group, classic or assigned by the broker: it says what it has whenever that changes. */
   private void consume() throws Exception {
-    var consumer =
-        consumer(
-            Map.of(
-                "group.id", args.get("group").asText(),
-                "group.protocol", "classic",
-                "session.timeout.ms", String.valueOf(args.path("sessionMs").asInt(6_000)),
-                "heartbeat.interval.ms", "500",
-                "auto.commit.interval.ms", "200",
-                "metadata.max.age.ms", "1000"));
+    var protocol = args.path("protocol").asText("classic");
+    var settings = new HashMap<String, String>();
+    settings.put("group.id", args.get("group").asText());
+    settings.put("group.protocol", protocol);
+    settings.put("auto.commit.interval.ms", "200");
+    settings.put("metadata.max.age.ms", "1000");
+    if (protocol.equals("classic")) {
+      settings.put("session.timeout.ms", String.valueOf(args.path("sessionMs").asInt(6_000)));
+      settings.put("heartbeat.interval.ms", "500");
+    }
+    var consumer = consumer(settings);
     Thread main = Thread.currentThread();
     Runtime.getRuntime()
         .addShutdownHook(
