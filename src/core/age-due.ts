@@ -7,6 +7,8 @@ import type { Topic } from './topic.ts'
 const AGE_CHECK_SHARE = 0.1
 const AGE_CHECK_MIN_MS = 10
 const AGE_CHECK_MAX_MS = 60_000
+/** Looked at on average, at most: or a topic of ten thousand that keeps nothing would keep the process busy. */
+const PARTITIONS_PER_MS = 10
 
 export class AgeDue extends Due {
   readonly #ctx: CoreContext
@@ -21,7 +23,8 @@ export class AgeDue extends Due {
   arm(): void {
     const { ageMs } = this.#topic.retention
     if (ageMs === Number.POSITIVE_INFINITY) return
-    const everyMs = Math.min(Math.max(ageMs * AGE_CHECK_SHARE, AGE_CHECK_MIN_MS), AGE_CHECK_MAX_MS)
+    const leastMs = Math.max(AGE_CHECK_MIN_MS, this.#topic.partitions.length / PARTITIONS_PER_MS)
+    const everyMs = Math.min(Math.max(ageMs * AGE_CHECK_SHARE, leastMs), AGE_CHECK_MAX_MS)
     this.#ctx.due.schedule(this, this.#ctx.clock.monotonic() + everyMs)
   }
 

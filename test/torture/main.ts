@@ -8,6 +8,7 @@
  *   --scenes N   so many scenes from that seed, whatever their steps
  *
  * `npm run torture -- --engine file`: what becomes of a data directory, which is told in file/main.ts.
+ * `npm run torture -- --server`: a server under fire, which is told in server/main.ts.
  * `npm run torture -- --wire`: broken frames of Kafka's protocol, which is told in wire/main.ts.
  *
  * Progress goes to standard error. Exit code 0: nothing found; 1: faults, with their seeds; 130: Ctrl-C.
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     mode: { type: 'string', default: 'all' },
     trials: { type: 'string' },
     wire: { type: 'boolean', default: false },
+    server: { type: 'boolean', default: false },
     frames: { type: 'string' },
   },
 })
@@ -95,7 +97,15 @@ async function tortureFrames(): Promise<void> {
   if (!(await tortureWire({ seed: first, frames, isStopped: () => stopped }))) failed++
 }
 
-if (values.wire) await tortureFrames()
+async function tortureClients(): Promise<void> {
+  const { tortureServer } = await import('./server/main.ts')
+  const frames = whole('frames', values.frames, values.short ? 20_000 : 1_000_000)
+  const trials = whole('trials', values.trials, Number.POSITIVE_INFINITY)
+  if (!(await tortureServer({ seed: first, frames, trials, isStopped: () => stopped }))) failed++
+}
+
+if (values.server) await tortureClients()
+else if (values.wire) await tortureFrames()
 else if (values.engine === 'file') await tortureDirectories()
 else await playScenes()
 process.exitCode = stopped ? 130 : failed > 0 ? 1 : 0
