@@ -49,7 +49,7 @@ async function scram(to: Requester, { mechanism, username, password }: SaslCrede
     throw refused(`the broker asks for ${iterations} iterations`)
   }
   const size = hash === 'sha256' ? 32 : 64
-  const salted = pbkdf2Sync(password.normalize('NFKC'), Buffer.from(salt, 'base64'), rounds, size, hash)
+  const salted = pbkdf2Sync(password, Buffer.from(salt, 'base64'), rounds, size, hash)
   const clientKey = hmac(salted, 'Client Key')
   const withoutProof = `c=biws,r=${serverNonce}`
   const auth = `${first},${serverFirst},${withoutProof}`
