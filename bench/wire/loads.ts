@@ -17,6 +17,8 @@ const IN_FLIGHT = 5
 const PARTITION_BYTES = 1_048_576
 const FETCH_BYTES = 52_428_800
 const WAIT_MS = 500
+/** A record on its way may take its time, on a disk. */
+const ROUND_TRIP_LIMIT_MS = 30_000
 
 export interface Moved {
   readonly bytes: number
@@ -161,9 +163,14 @@ function walkFetched(frame: Uint8Array, correlationId: number, at: number[], bat
   return { bytes, records }
 }
 
-function fetchFrame({ name }: Topic, at: readonly number[], correlationId: number): Buffer {
+function fetchFrame(
+  { name }: Topic,
+  at: readonly number[],
+  correlationId: number,
+  maxWaitMs: number = WAIT_MS,
+): Buffer {
   return frameOf(fetch, FETCH_VERSION, correlationId, {
-    maxWaitMs: WAIT_MS,
+    maxWaitMs,
     minBytes: 1,
     maxBytes: FETCH_BYTES,
     isolationLevel: 0,
@@ -207,7 +214,7 @@ export async function roundTrips(
     const start = (): void => {
       const next = first + took.length
       arrived = acknowledged = false
-      consumer.write(fetchFrame(topic, [next], took.length))
+      consumer.write(fetchFrame(topic, [next], took.length, ROUND_TRIP_LIMIT_MS))
       // The fetch must be there before the record is.
       setTimeout(() => {
         sentAt = performance.now()

@@ -16,11 +16,10 @@ import os from 'node:os'
 import { parseArgs } from 'node:util'
 import { environment } from '../environment.ts'
 import { linesOf, type Measured, outcomeOf, tablesOf, textOf } from '../report.ts'
-import type { Table } from '../scenario.ts'
 import { root } from './built.ts'
 import { type Contender, contenders } from './contenders.ts'
 import { kcatVersion, rdkafkaMissing } from './librdkafka.ts'
-import { PARTS, type Part, type Plan, Run } from './run.ts'
+import { PARTS, type Plan, Run } from './run.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -74,17 +73,16 @@ for (const each of missing) console.error(each)
 
 const startedAt = performance.now()
 const run = new Run(ours, peer, PLAN)
-const tables: Table[] = []
+const measured: Measured[] = []
 for (const part of parts) {
   console.error(`${elapsed()} ${part}`)
-  tables.push(...(await run.part(part as Part)))
+  for (const table of await run.part(part)) {
+    const lines = linesOf(table, [run.samples])
+    measured.push({ scenario: table, lines })
+    console.log(textOf(table, lines))
+  }
 }
 await run.close()
-const measured: Measured[] = tables.map((table) => ({
-  scenario: table,
-  lines: linesOf(table, [run.samples]),
-}))
-for (const { scenario, lines } of measured) console.log(textOf(scenario, lines))
 console.error(`${elapsed()} done`)
 if (!flags.short && !flags['no-write'] && flags.only.length === 0 && peer !== undefined) {
   writeFileSync(new URL('docs/benchmarks-wire.md', root), document(peer))
