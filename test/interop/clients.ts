@@ -22,6 +22,7 @@ export interface KafkaClient {
 
 const NO_ADMIN = 'its AdminClient has topics and partitions alone'
 const LOOKS_ONLY = 'it changes nothing but by producing'
+const NO_NEW_GROUPS = 'it knows the older protocol alone'
 const CODEC_APART = 'its codec is a package of its own'
 const NO_TRANSACTIONS = 'this version has no transactional producer, and no isolation level'
 
@@ -31,7 +32,12 @@ export const CLIENTS: readonly KafkaClient[] = [
     name: 'KafkaJS 2.2.4',
     command: [process.execPath, join(FOLDER, 'kafkajs.js')],
     missing: () => nodeModule('kafkajs'),
-    lacks: () => ({ snappy: CODEC_APART, lz4: CODEC_APART, zstd: CODEC_APART }),
+    lacks: () => ({
+      snappy: CODEC_APART,
+      lz4: CODEC_APART,
+      zstd: CODEC_APART,
+      'KIP-848': NO_NEW_GROUPS,
+    }),
   },
   {
     id: 'kcat',
@@ -44,6 +50,7 @@ export const CLIENTS: readonly KafkaClient[] = [
       configs: LOOKS_ONLY,
       'delete records': LOOKS_ONLY,
       'groups: list': 'it lists topics and brokers',
+      'KIP-848': NO_NEW_GROUPS,
     }),
   },
   {
@@ -88,7 +95,7 @@ export const CLIENTS: readonly KafkaClient[] = [
     name: 'franz-go 1.22',
     command: [join(FOLDER, 'franz-go/driver')],
     missing: () => built('franz-go/driver', 'its driver is not built (Go)'),
-    lacks: () => ({}),
+    lacks: () => ({ 'KIP-848': 'it has it hidden, as a trial' }),
   },
   {
     id: 'kafka-python',
@@ -99,6 +106,7 @@ export const CLIENTS: readonly KafkaClient[] = [
       idempotent: 'this version has no idempotent producer',
       transactions: NO_TRANSACTIONS,
       'delete records': 'this version has no way to',
+      'KIP-848': NO_NEW_GROUPS,
       ...codecsOfPython(),
     }),
   },

@@ -391,6 +391,7 @@ export const FEATURES: readonly Feature[] = [
   ...PRODUCING,
   ...CONSUMING,
   ...GROUPS,
+  NEW_GROUPS,
   ...TRANSACTIONS,
   ...ADMIN,
   ...LASTING,

@@ -82,13 +82,26 @@ function recordOf({ topic, partition, offset, key, value, headers }) {
  * A stream ends with the error of a commit that it cannot go on from, as where a server has forgotten its members: then the
  * program begins anew.
  */
+/** Where the broker assigns, the library raises nothing: it is looked at. */
+function tellAssigned(consumer) {
+  let told = ''
+  setInterval(() => {
+    const partitions = consumer.assignments?.find(({ topic }) => topic === args.topic)?.partitions ?? []
+    if (partitions.join() === told) return
+    told = partitions.join()
+    say({ assigned: partitions })
+  }, 50).unref()
+}
+
 async function consume() {
   process.on('unhandledRejection', (error) => console.error(error))
   let consumer
   cleanups.push(() => consumer.close(true))
   const seen = { count: 0 }
   for (;;) {
-    consumer = new Consumer({ ...base, groupId: args.group, deserializers: stringDeserializers })
+    const { group: groupId, protocol: groupProtocol = 'classic' } = args
+    consumer = new Consumer({ ...base, groupId, groupProtocol, deserializers: stringDeserializers })
+    if (groupProtocol === 'consumer') tellAssigned(consumer)
     try {
       await consumeWith(consumer, seen)
     } catch (error) {
@@ -101,18 +114,21 @@ async function consume() {
 }
 
 async function consumeWith(consumer, seen) {
-  const { topic, count, from = 'earliest', isolation = 'committed' } = args
-  consumer.on('consumer:group:join', ({ assignments }) =>
-    say({ assigned: assignments?.find((each) => each.topic === topic)?.partitions ?? [] }),
-  )
+  const { topic, count, from = 'earliest', isolation = 'committed', protocol = 'classic' } = args
+  // Of members that the broker assigns to, the broker says these, and the library tells what they have otherwise.
+  const classic = { sessionTimeout: args.sessionMs ?? 6_000, heartbeatInterval: 500 }
+  if (protocol === 'classic') {
+    consumer.on('consumer:group:join', ({ assignments }) =>
+      say({ assigned: assignments?.find((each) => each.topic === topic)?.partitions ?? [] }),
+    )
+  }
   const stream = await consumer.consume({
     topics: [topic],
     mode: 'committed',
     fallbackMode: from,
     autocommit: true,
     isolationLevel: isolation === 'committed' ? 1 : 0,
-    sessionTimeout: args.sessionMs ?? 6_000,
-    heartbeatInterval: 500,
+    ...(protocol === 'classic' ? classic : {}),
     maxWaitTime: 100,
   })
   for await (const message of stream) {
