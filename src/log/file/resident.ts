@@ -27,6 +27,8 @@ const FIRST_BYTES = 4 * KiB
 const LARGE_BYTES = 32 * KiB
 /** What is read ahead at once. */
 const PAGE_BYTES = 256 * KiB
+/** A reader who has this much is shown it as it lies here: with more behind it, all would have to be copied. */
+const ENOUGH_BYTES = 128 * KiB
 /** What is written at once, if there is so much. */
 const WRITE_BYTES = 1024 * KiB
 
@@ -154,7 +156,7 @@ export class Resident {
     return paging
   }
 
-  /** Whole batches from the one that holds `from`, below `bound`: at least one, and `maxBytes` with the others. */
+  /** Whole batches from the one that holds `from`, below `bound`: at least one, and not more than `maxBytes` with the others. */
   async collect(from: number, bound: number, maxBytes: number): Promise<Collected> {
     const pieces: Uint8Array[] = []
     let sizeBytes = 0
@@ -166,7 +168,7 @@ export class Resident {
       if (piece.bytes.length > 0) pieces.push(piece.bytes)
       sizeBytes += piece.bytes.length
       next = piece.next
-      if (sizeBytes >= maxBytes || next < Math.min(chunk.next, bound)) break
+      if (sizeBytes >= Math.min(maxBytes, ENOUGH_BYTES) || next < Math.min(chunk.next, bound)) break
     }
     return { bytes: concat(pieces), next }
   }

@@ -118,6 +118,19 @@ describe('what is in memory of a log', () => {
     for (const chunk of chunks) expect(chunk.usedBytes).toBeLessThanOrEqual(256 * KiB)
   })
 
+  it('shows a reader what lies together, and copies only what is little', async () => {
+    const log = await Log.make(4096 * KiB)
+    const value = () => 'v'.repeat(20 * KiB)
+    for (let base = 0; base < 40; base++) log.append(batchAt(base, { deltas: 1, value }))
+    const chunk = log.resident.find(0) as Chunk
+    const shown = await log.resident.collect(0, log.end, EVERYTHING)
+    expect(shown.next).toBe(chunk.next)
+    expect(shown.bytes.buffer).toBe(chunk.collect(0, EVERYTHING, EVERYTHING).bytes.buffer)
+    const little = await log.resident.collect(chunk.next - 1, log.end, EVERYTHING)
+    expect(little.next).toBeGreaterThan(chunk.next)
+    expect(split(little.bytes)).toEqual(split(joined(log.batches.slice(chunk.next - 1, little.next))))
+  })
+
   it('unpins all that is written, also where what is unpinned leaves at once', async () => {
     const log = await Log.make(1)
     // Three chunks, which become free in one moment.
