@@ -28,7 +28,7 @@ const INT_MAX = 2n ** 31n - 1n
 /** Kafka's Long.MAX_VALUE, which stands for no limit in some configs. */
 export const LONG_MAX: bigint = 2n ** 63n - 1n
 /** Longer texts are nobody's config. */
-const MAX_LENGTH = 32_767
+export const MAX_LENGTH = 32_767
 
 function whole(type: 'int' | 'long', min: bigint, max: bigint): ValueType {
   const range = max === INT_MAX || max === LONG_MAX ? `from ${min} on` : `from ${min} to ${max}`

@@ -22,6 +22,11 @@ export const DEFAULT_MAX_IDLE_MS = 600_000
 
 /** Of a request, before it is known who sends it. */
 export const MAX_UNAUTHENTICATED_BYTES = 65_536
+/**
+ * Of any request but Produce, whose bytes are records: what is read of the others takes up to fifty times as much in
+ * objects. A large group's assignment has room.
+ */
+export const MAX_PLAIN_REQUEST_BYTES: number = 8 * MiB
 export const AUTHENTICATION_DEADLINE_MS = 5_000
 /** Requests of one connection that were started and whose responses have not left the line. */
 export const MAX_IN_FLIGHT = 32

@@ -9,13 +9,17 @@
  *   frame ─► header ─► version ─► body ─► interceptor ─► … ─► handler
  *   frame ◄─ response, in the same version ◄──────────────────────┘
  */
+import { showName } from '../core/names.ts'
 import { messageOf, OdradekError } from '../model/errors.ts'
 import type { Logger } from '../model/views.ts'
 import { type RequestHeader, readRequest, readRequestHeader, writeResponse } from '../wire/api.ts'
+import { produce } from '../wire/messages/00-produce.ts'
 import { apiVersions } from '../wire/messages/18-api-versions.ts'
 import { WireReader } from '../wire/reader.ts'
+import { checkSize } from './frame-size.ts'
 import { type Answer, type Call, Disconnect, type Handler } from './handler.ts'
 import { unsupportedApiVersions } from './handlers/18-api-versions.ts'
+import { MAX_PLAIN_REQUEST_BYTES } from './limits.ts'
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
@@ -91,6 +95,7 @@ export class Router {
       }
       throw new OdradekError('PROTOCOL_ERROR', `versions ${min} to ${max} are spoken`)
     }
+    if (apiKey !== produce.key) checkSize(from.bytes.length, MAX_PLAIN_REQUEST_BYTES, 'of any but Produce')
     const { listener, node } = session.door
     const call = { version, clientId: header.clientId ?? '', client: session, session, node, listener }
     const answer = this.#pass({ handler, body: readRequest(api, version, from), call, session }, 0)
@@ -123,5 +128,5 @@ export class Router {
 
 function nameOf({ apiKey, apiVersion, clientId }: RequestHeader, handler: Handler | undefined): string {
   const api = handler?.api.name ?? `API ${apiKey}`
-  return `${api}, version ${apiVersion}, of ${clientId === null ? 'a client without an id' : `"${clientId}"`}`
+  return `${api}, version ${apiVersion}, of ${clientId === null ? 'a client without an id' : showName(clientId)}`
 }

@@ -18,6 +18,7 @@ import type { Partition } from '../../core/partition.ts'
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { listOffsets as api } from '../../wire/messages/02-list-offsets.ts'
+import { repeated } from '../admin-errors.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { epochError, epochOf, partitionOf } from '../partitions.ts'
 import { storageError } from '../storage-errors.ts'
@@ -69,8 +70,8 @@ export const listOffsets: Handler = handler(api, async ({ isolationLevel, topics
 })
 
 function repeatedIn(indices: readonly number[]): (index: number) => boolean {
-  if (new Set(indices).size === indices.length) return () => false
-  return (index) => indices.indexOf(index) !== indices.lastIndexOf(index)
+  const twice = repeated(indices)
+  return (index) => twice.has(index)
 }
 
 async function offsetFor(

@@ -51,7 +51,9 @@ function partitionsByTopic({ topics }: RequestOf<typeof api>): Map<string, Set<n
   if (topics === null) return null
   const asked = new Map<string, Set<number>>()
   for (const { topic, partitions } of topics) {
-    asked.set(topic, new Set([...(asked.get(topic) ?? NONE), ...partitions]))
+    const known = asked.get(topic) ?? new Set()
+    for (const partition of partitions) known.add(partition)
+    asked.set(topic, known)
   }
   return asked
 }

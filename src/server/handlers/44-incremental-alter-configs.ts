@@ -14,7 +14,7 @@ import { incrementalAlterConfigs as api } from '../../wire/messages/44-increment
 import { Refusal } from '../admin-errors.ts'
 import { changeAll, textOf } from '../config-changes.ts'
 import { TOPIC_CONFIGS } from '../config-definitions.ts'
-import { itemsOf } from '../config-values.ts'
+import { itemsOf, MAX_LENGTH } from '../config-values.ts'
 import { type Handler, handler } from '../handler.ts'
 import type { ConfigTexts } from '../topic-configs.ts'
 import type { World } from '../world.ts'
@@ -52,7 +52,11 @@ function listWith(alteration: Alteration, text: string): string {
     throw new Refusal('INVALID_CONFIG', `${name} is no list, which could be added to or taken from`)
   }
   const items = itemsOf(text)
-  const given = itemsOf(textOf(alteration))
-  const result = adds ? new Set([...items, ...given]) : items.filter((each) => !given.includes(each))
-  return [...result].join(',')
+  const given = new Set(itemsOf(textOf(alteration)))
+  const result = adds ? new Set([...items, ...given]) : items.filter((each) => !given.has(each))
+  const list = [...result].join(',')
+  // What would be refused in the end need not grow until then.
+  if (list.length > MAX_LENGTH)
+    throw new Refusal('INVALID_CONFIG', `${name} has at most ${MAX_LENGTH} characters`)
+  return list
 }

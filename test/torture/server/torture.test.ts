@@ -1,0 +1,31 @@
+/** The short form of `npm run torture -- --server`, from fixed seeds, with the controls that must fail. */
+import { describe, expect, it } from 'vitest'
+import { FORGETS, playSeed, THROWS } from './main.ts'
+import { playRound } from './round.ts'
+
+const FRAMES = 1_500
+
+describe('a server with hostile clients', () => {
+  it.each([11, 20])(
+    'answers an honest one rightly, and is as before when they are gone (seed %i)',
+    async (seed) => {
+      const { faults, answered, acknowledged } = await playSeed(seed, FRAMES)
+      expect(faults).toEqual([])
+      expect(answered).toBeGreaterThan(100)
+      expect(acknowledged).toBeGreaterThan(0)
+    },
+    120_000,
+  )
+
+  it.each([
+    ['throws on one value', THROWS],
+    ['forgets to answer', FORGETS],
+  ])(
+    'is found out where a handler %s: the control',
+    async (_, handler) => {
+      const { faults } = await playRound({ seed: 1, frames: 3_000, handlers: [handler] })
+      expect(faults.length).toBeGreaterThan(0)
+    },
+    120_000,
+  )
+})
