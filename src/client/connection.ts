@@ -127,7 +127,7 @@ export class Connection {
       }, waitMs + timeoutMs)
       const take = (frame: Uint8Array): void => {
         timer.cancel()
-        resolve(readResponse(api, version, frame).body as ResponseOf<A>)
+        resolve(readResponse(api, answeredIn(api, version, frame), frame).body as ResponseOf<A>)
       }
       const fail = (error: OdradekError): void => {
         timer.cancel()
@@ -249,6 +249,13 @@ function connectionLost(address: BrokerAddress, cause?: unknown): OdradekError {
   const { code, message } = (cause ?? {}) as { code?: string; message?: string }
   const why = REASONS[code ?? ''] ?? message ?? 'the broker closed the connection'
   return new OdradekError('CONNECTION_FAILED', `${where(address)}: ${why}`, { cause })
+}
+
+/** A broker that does not know a version of ApiVersions says so in version 0. */
+function answeredIn(api: Api, version: number, frame: Uint8Array): number {
+  if (api.key !== apiVersions.key || frame.length < 6) return version
+  const errorCode = new DataView(frame.buffer, frame.byteOffset).getInt16(4)
+  return errorCode === KAFKA_ERRORS.UNSUPPORTED_VERSION ? 0 : version
 }
 
 function unspoken(api: Api, address: BrokerAddress): OdradekError {

@@ -21,12 +21,14 @@ async function fake(
   return { server, port: (server.address() as { port: number }).port }
 }
 
-/** An ApiVersions answer of version 3 that knows ApiVersions alone, with this error code. */
+/** An ApiVersions answer of version 3 that knows ApiVersions alone; with error 35 one of version 0 that knows nothing. */
 function versionsAnswer(request: Buffer, errorCode = 0, correlation = request.readInt32BE(8)): Buffer {
-  const body = Buffer.alloc(4 + 4 + 2 + 1 + 7 + 4 + 1)
+  const isOld = errorCode === 35
+  const body = Buffer.alloc(isOld ? 4 + 4 + 2 + 4 : 4 + 4 + 2 + 1 + 7 + 4 + 1)
   body.writeInt32BE(body.length - 4, 0)
   body.writeInt32BE(correlation, 4)
   body.writeInt16BE(errorCode, 8)
+  if (isOld) return body
   body.writeUInt8(2, 10)
   body.writeInt16BE(18, 11)
   body.writeInt16BE(0, 13)
