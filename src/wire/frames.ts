@@ -46,7 +46,8 @@ export class FrameReader {
   push(chunk: Uint8Array): void {
     const left = this.#chunk.length - this.#at
     if (left === 0) {
-      this.#chunk = chunk
+      // Not a Buffer, whose `slice` copies nothing, though whoever keeps a part of a frame means it to.
+      this.#chunk = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length)
     } else {
       const both = new Uint8Array(left + chunk.length)
       both.set(this.#chunk.subarray(this.#at))

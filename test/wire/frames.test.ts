@@ -105,4 +105,14 @@ describe('a frame', () => {
     reader.push(Uint8Array.of(255, 255, 255, 254))
     expect(() => reader.next()).toThrow('not -2')
   })
+
+  it('is made of plain bytes, a copy of which is one', () => {
+    const reader = new FrameReader(() => true)
+    const chunk = Buffer.from([0, 0, 0, 2, 7, 8])
+    reader.push(chunk)
+    const frame = reader.next()
+    const kept = frame?.slice()
+    chunk.fill(0)
+    expect([frame, kept]).toEqual([Uint8Array.of(0, 0), Uint8Array.of(7, 8)])
+  })
 })
