@@ -10,7 +10,7 @@ export type MetricType = 'gauge' | 'counter' | 'histogram'
 export type Labels = Readonly<Record<string, string | number>>
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-export const MAX_SAMPLES = 200_000
+const MAX_SAMPLES = 200_000
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' }
 

@@ -11,7 +11,7 @@ import type { Call } from './handler.ts'
 import type { World } from './world.ts'
 
 /** Characters of a commit's metadata: Kafka's offset.metadata.max.bytes. */
-export const MAX_OFFSET_METADATA = 4_096
+const MAX_OFFSET_METADATA = 4_096
 
 export function isGroupCoordinator(world: World, call: Call, group: string): boolean {
   return world.cluster.coordinatorOf('group', group) === call.node

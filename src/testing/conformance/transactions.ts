@@ -247,7 +247,8 @@ export const TRANSACTIONS: readonly LogCase[] = [
     },
   },
   {
-    title: 'producers are listed with their last sequence, their newest timestamp and where their transaction began',
+    title:
+      'producers are listed with their last sequence, their newest timestamp and where their transaction began',
     needs: ['transactions'],
     async run(engine) {
       const log = await openLog(engine)

@@ -1,10 +1,6 @@
 /** DescribeGroups at the wire: groups of both sides, in words that tools can read. */
 import { describe, expect, it } from 'vitest'
-import {
-  assignmentBytes,
-  subscribedTopics,
-  subscriptionBytes,
-} from '../../../src/wire/consumer-protocol.ts'
+import { assignmentBytes, subscribedTopics, subscriptionBytes } from '../../../src/wire/consumer-protocol.ts'
 import { KAFKA_ERRORS } from '../../../src/wire/errors.ts'
 import { describeGroups } from '../../../src/wire/messages/15-describe-groups.ts'
 import { GroupClient } from '../../support/group-client.ts'
