@@ -1,6 +1,5 @@
 /** A classic group without a broker, and clients of it that do what they are told. */
 import { ClassicGroup } from '../../src/coordinator/classic-group.ts'
-import { DEFAULT_GROUP_LIMITS } from '../../src/coordinator/groups.ts'
 import type {
   GroupError,
   GroupLimits,
@@ -9,6 +8,7 @@ import type {
   Protocol,
   SyncResult,
 } from '../../src/coordinator/classic-requests.ts'
+import { DEFAULT_GROUP_LIMITS } from '../../src/coordinator/groups.ts'
 import { DueQueue } from '../../src/core/due-queue.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 
