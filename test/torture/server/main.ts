@@ -82,7 +82,7 @@ function tell(seed: number, { faults }: Outcome): void {
   process.stdout.write(`  again: npm run torture -- --server --seed ${seed} --trials 1\n`)
 }
 
-/** Throws where a generation is as large as it can be, which no client says by chance. */
+/** Throws where there is no generation. */
 export const THROWS: Handler = {
   ...heartbeat,
   answer(request, call, world) {

@@ -18,12 +18,12 @@ describe('a server with hostile clients', () => {
   )
 
   it.each([
-    ['throws on one value', THROWS],
+    ['throws on a few values', THROWS],
     ['forgets to answer', FORGETS],
   ])(
     'is found out where a handler %s: the control',
     async (_, handler) => {
-      const { faults } = await playRound({ seed: 1, frames: 3_000, handlers: [handler] })
+      const { faults } = await playRound({ seed: 2, frames: 3_000, handlers: [handler] })
       expect(faults.length).toBeGreaterThan(0)
     },
     120_000,
