@@ -48,6 +48,8 @@ export interface GroupHost {
 /** A member that was never told that it is one is not waited for any longer. */
 const NEW_MEMBER_JOIN_MS = 300_000
 const MAX_GENERATION = 2 ** 31 - 1
+/** Between two looks for static members that are not here. */
+const LEAST_PATIENCE_MS = 1_000
 /** Characters. */
 const NAME_IN_MEMBER_ID = 249
 
@@ -214,7 +216,9 @@ export class ClassicGroup {
     if (joined.length === 0 && this.members.size > 0) {
       // Only static members are left, and none of them is here: their sessions decide.
       this.#preparingSince = ctx.clock.monotonic()
-      ctx.due.schedule(this.#phase, this.#preparingSince + this.members.patienceMs)
+      // Their own patience may be none, and this would look again at once, for ever.
+      const patienceMs = Math.max(this.members.patienceMs, LEAST_PATIENCE_MS)
+      ctx.due.schedule(this.#phase, this.#preparingSince + patienceMs)
       return
     }
     this.generation = this.generation === MAX_GENERATION ? 1 : this.generation + 1
