@@ -99,7 +99,7 @@ async function tortureFrames(): Promise<void> {
 
 async function tortureClients(): Promise<void> {
   const { tortureServer } = await import('./server/main.ts')
-  const frames = whole('frames', values.frames, values.short ? 20_000 : 1_000_000)
+  const frames = whole('frames', values.frames, values.short ? 50_000 : 1_000_000)
   const trials = whole('trials', values.trials, Number.POSITIVE_INFINITY)
   if (!(await tortureServer({ seed: first, frames, trials, isStopped: () => stopped }))) failed++
 }

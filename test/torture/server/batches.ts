@@ -69,7 +69,7 @@ const STRANGE_HEADERS: readonly Strange[] = [
 ]
 
 /** A thousand times as large as it looks, by gzip. */
-export function bomb(dice: Dice): Uint8Array {
+function bomb(dice: Dice): Uint8Array {
   const sound = batchOf({ values: ['a'] })
   const packed = gzipSync(ZEROES)
   const bytes = new Uint8Array(HEADER_BYTES + packed.length)

@@ -27,17 +27,7 @@ import { strangeBatch } from './batches.ts'
 import type { Lore } from './lore.ts'
 
 /** Topics that the rig makes, and some that come to be. */
-export const TOPICS = [
-  'plain',
-  'wide',
-  'compacted',
-  'held',
-  'packed',
-  'stamped',
-  'new.one',
-  'new_two',
-  'dlq.plain',
-]
+const TOPICS = ['plain', 'wide', 'compacted', 'held', 'packed', 'stamped', 'new.one', 'new_two', 'dlq.plain']
 const GROUPS = ['g1', 'g2', 'g3', 'process', 'manual']
 const TRANSACTIONS = ['t1', 't2', 't3']
 const CONFIGS: readonly (readonly [name: string, values: readonly string[]])[] = [
