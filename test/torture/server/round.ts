@@ -141,7 +141,8 @@ class Round {
     const dice = this.#dice
     const handler = dice.pick(this.#rig.handlers)
     const id = ++this.#correlationId
-    const request = new Requests(dice, this.#lore).of(handler, id)
+    // What is broken has an id that no flipped bit makes one of those that are asked for.
+    const request = new Requests(dice, this.#lore).of(handler, breaks ? ~id & 0x7fff_ffff : id)
     if (breaks) {
       client.send(framed(mutated(request.frame.subarray(4), dice.pick(REQUESTS).frame, dice)))
       return
