@@ -9,6 +9,7 @@
  *
  * `npm run torture -- --engine file`: what becomes of a data directory, which is told in file/main.ts.
  * `npm run torture -- --server`: a server under fire, which is told in server/main.ts.
+ * `npm run torture -- --slow`: thousands of clients that do nothing, which is told in server/slow-clients.ts.
  * `npm run torture -- --wire`: broken frames of Kafka's protocol, which is told in wire/main.ts.
  *
  * Progress goes to standard error. Exit code 0: nothing found; 1: faults, with their seeds; 130: Ctrl-C.
@@ -29,6 +30,8 @@ const { values } = parseArgs({
     wire: { type: 'boolean', default: false },
     server: { type: 'boolean', default: false },
     frames: { type: 'string' },
+    slow: { type: 'boolean', default: false },
+    connections: { type: 'string' },
   },
 })
 
@@ -104,7 +107,13 @@ async function tortureClients(): Promise<void> {
   if (!(await tortureServer({ seed: first, frames, trials, isStopped: () => stopped }))) failed++
 }
 
-if (values.server) await tortureClients()
+async function tortureSlow(): Promise<void> {
+  const { tortureSlowly } = await import('./server/slow-clients.ts')
+  if (!(await tortureSlowly(whole('connections', values.connections, 5_000)))) failed++
+}
+
+if (values.slow) await tortureSlow()
+else if (values.server) await tortureClients()
 else if (values.wire) await tortureFrames()
 else if (values.engine === 'file') await tortureDirectories()
 else await playScenes()
