@@ -165,9 +165,15 @@ describe.skipIf(!hasPython)('a reader that knows docs/format.md alone', () => {
     const path = await folder()
     const broker = await openBroker(`file:${path}`, OPTIONS)
     const table = await broker.createTopic<{ round: number }>('table', { cleanup: 'compact' })
-    const isCompacted = async (): Promise<boolean> =>
-      (await readdir(path, { recursive: true })).some((name) => /-\d+\.log$/.test(name))
-    for (let round = 0; round < 2_000 && !(round % 50 === 0 && (await isCompacted())); round++) {
+    // A new segment is what counts once a checkpoint names it: then the one it replaces is gone.
+    const isCompacted = async (): Promise<boolean> => {
+      const names = await readdir(path, { recursive: true })
+      return names.some((name) => {
+        const replaced = name.replace(/-\d+\.log$/, '.log')
+        return replaced !== name && !names.includes(replaced)
+      })
+    }
+    for (let round = 0; round < 50_000 && !(round % 50 === 0 && (await isCompacted())); round++) {
       await table.publish({ round }, { key: `k${round % 7}` })
     }
     const before = (await contentOf(broker))['table/0'] as { readonly offset: number }[]
