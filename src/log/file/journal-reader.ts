@@ -14,6 +14,7 @@
  */
 import { OdradekError } from '../../model/errors.ts'
 import type { Crc32c } from '../format/crc32c.ts'
+import { closeAll } from './close-all.ts'
 import { FileWindow, WINDOW_BYTES } from './file-window.ts'
 import type { FileSystem } from './fs.ts'
 import {
@@ -78,17 +79,7 @@ export async function readJournal(
     }
     return await contentOf(files, after)
   } finally {
-    await closeAll(files.map(({ window }) => window))
-  }
-}
-
-/** Also where one of them fails. */
-async function closeAll(windows: readonly FileWindow[]): Promise<void> {
-  const [first, ...rest] = windows
-  try {
-    await first?.close()
-  } finally {
-    if (rest.length > 0) await closeAll(rest)
+    await closeAll(files.map((file) => () => file.window.close()))
   }
 }
 
