@@ -12,7 +12,7 @@ import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { listTransactions as api } from '../../wire/messages/66-list-transactions.ts'
 import { type Handler, handler } from '../handler.ts'
-import { type Pattern, patternOf } from '../pattern.ts'
+import { type Pattern, patternOf } from '../../coordinator/pattern.ts'
 import { isCoordinator } from '../transactions.ts'
 
 type Request = RequestOf<typeof api>

@@ -13,7 +13,7 @@ import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { consumerGroupHeartbeat as api } from '../../wire/messages/68-consumer-group-heartbeat.ts'
 import { groupErrorCode, isGroupCoordinator } from '../groups.ts'
 import { type Handler, handler } from '../handler.ts'
-import { patternOf } from '../pattern.ts'
+import { patternOf } from '../../coordinator/pattern.ts'
 
 type Request = RequestOf<typeof api>
 type Response = ResponseInputOf<typeof api>

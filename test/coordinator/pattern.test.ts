@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { patternOf } from '../../src/server/pattern.ts'
+import { patternOf } from '../../src/coordinator/pattern.ts'
 
 /** Pieces of patterns that mean the same in JavaScript. */
 const PIECES = ['a', 'b', '.', '[ab]', '[^a]', '\\w', '\\d', '(a|b)', '(?:ab)', '(a|)', '(ab|a)', '-']
