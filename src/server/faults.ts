@@ -9,9 +9,11 @@
  * Chance comes from a seed: the same seed and the same requests have the same faults. Time is the broker's clock.
  */
 import type { Broker } from '../broker.ts'
+import { APIS } from '../wire/apis.ts'
 import { KAFKA_ERRORS, type KafkaErrorName } from '../wire/errors.ts'
 import { errorResponse } from './error-response.ts'
 import { type Answer, Disconnect } from './handler.ts'
+import type { Release } from './releases.ts'
 import { mentions, type TopicRef } from './request-topics.ts'
 import type { Interceptor, Routed } from './router.ts'
 import type { KafkaServer } from './server.ts'
@@ -39,6 +41,8 @@ export interface FaultOptions extends FaultMatch {
   readonly times?: number
   /** From 0 to 1. Default 1. */
   readonly probability?: number
+  /** What its chance comes from. Default: that of the server, which all faults without one of their own share. */
+  readonly seed?: number
   /** Before the broker does what it is asked, or after that. Default `before`. */
   readonly when?: 'before' | 'after'
 }
@@ -63,16 +67,21 @@ export interface ObservedRequest {
 export class Fault {
   /** How often it has happened. */
   hits: number = 0
-  readonly #remove: (fault: Fault) => void
+  readonly #armed: Map<Fault, Armed>
 
   /** @internal */
-  constructor(remove: (fault: Fault) => void) {
-    this.#remove = remove
+  constructor(armed: Map<Fault, Armed>) {
+    this.#armed = armed
+  }
+
+  /** Whether it may still happen. */
+  get active(): boolean {
+    return this.#armed.has(this)
   }
 
   /** It happens no more. */
   remove(): void {
-    this.#remove(this)
+    this.#armed.delete(this)
   }
 }
 
@@ -81,6 +90,7 @@ type Act = (request: Routed, next: () => Answer<unknown>) => Answer<unknown>
 interface Armed {
   readonly options: FaultOptions
   readonly act: Act
+  readonly chance: () => number
   skip: number
   left: number
 }
@@ -91,13 +101,13 @@ export class Faults {
   readonly seed: number
   readonly #armed = new Map<Fault, Armed>()
   readonly #observers = new Set<(request: ObservedRequest) => void>()
-  #random: number
+  readonly #chance: () => number
   #at: { readonly broker: Broker; readonly server: KafkaServer } | undefined
 
   /** @internal */
   constructor(seed: number) {
     this.seed = seed
-    this.#random = seed
+    this.#chance = chanceOf(seed)
   }
 
   /** @internal */
@@ -162,6 +172,14 @@ export class Faults {
     this.#attached.server.world.cluster.rehashCoordinators()
   }
 
+  /**
+   * Speaks no more than that release of Kafka from now on; without one, all there is. Clients that are connected have
+   * asked what it speaks: their connections are closed, as by a broker that is replaced.
+   */
+  pretend(release?: Release): void {
+    this.#attached.server.speakAs(release)
+  }
+
   /** No fault happens any more. What was moved stays where it is, and who looks on goes on doing so. */
   clear(): void {
     this.#armed.clear()
@@ -222,7 +240,7 @@ export class Faults {
       armed.skip--
       return false
     }
-    if (options.probability !== undefined && this.#chance() >= options.probability) return false
+    if (options.probability !== undefined && armed.chance() >= options.probability) return false
     fault.hits++
     armed.left--
     if (armed.left <= 0) this.#armed.delete(fault)
@@ -242,15 +260,27 @@ export class Faults {
   }
 
   #arm(options: FaultOptions, act: Act): Fault {
-    const { skip = 0, times = Number.POSITIVE_INFINITY, probability = 1 } = options
+    const {
+      api,
+      skip = 0,
+      times = Number.POSITIVE_INFINITY,
+      probability = 1,
+      seed,
+      when = 'before',
+    } = options
     if (!(skip >= 0 && times >= 1 && probability >= 0 && probability <= 1)) {
       throw new RangeError('skip is 0 or more, times 1 or more, and a probability from 0 to 1')
     }
+    if (when !== 'before' && when !== 'after') throw new RangeError('when is before or after')
     if (options.partition !== undefined && options.topic === undefined) {
       throw new RangeError('a partition is one of a topic')
     }
-    const fault = new Fault((each) => void this.#armed.delete(each))
-    this.#armed.set(fault, { options, act, skip, left: times })
+    if (api !== undefined && !APIS.some(({ name, key }) => name === api || key === api)) {
+      throw new RangeError(`there is no API ${api}; its name is as in Kafka's protocol: Produce, JoinGroup`)
+    }
+    const fault = new Fault(this.#armed)
+    const chance = seed === undefined ? this.#chance : chanceOf(seed)
+    this.#armed.set(fault, { options, act, chance, skip, left: times })
     return fault
   }
 
@@ -267,14 +297,6 @@ export class Faults {
     })
   }
 
-  /** Mulberry32: good enough for faults, and the same everywhere. */
-  #chance(): number {
-    this.#random = (this.#random + 0x6d2b79f5) | 0
-    let mixed = Math.imul(this.#random ^ (this.#random >>> 15), 1 | this.#random)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-
   get #attached(): { readonly broker: Broker; readonly server: KafkaServer } {
     if (this.#at === undefined) throw new Error('the server is not open yet')
     return this.#at
@@ -289,4 +311,15 @@ function nodeOf({ world }: KafkaServer, id: number) {
   const node = world.cluster.nodes[id]
   if (node !== undefined) return node
   throw new RangeError(`there is no node ${id}; there are ${world.cluster.nodes.length}`)
+}
+
+/** Mulberry32: good enough for faults, and the same everywhere. */
+function chanceOf(seed: number): () => number {
+  let random = seed
+  return () => {
+    random = (random + 0x6d2b79f5) | 0
+    let mixed = Math.imul(random ^ (random >>> 15), 1 | random)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
 }

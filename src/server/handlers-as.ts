@@ -19,3 +19,8 @@ export function handlersAs(release: Release): readonly Handler[] {
   })
   return handlers
 }
+
+/** Of a release, or all there are. */
+export function handlersOf(release: Release | undefined): readonly Handler[] {
+  return release === undefined ? HANDLERS : handlersAs(release)
+}

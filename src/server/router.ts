@@ -43,14 +43,19 @@ type Frame = readonly Uint8Array[]
 export class Router {
   readonly #world: World
   readonly #logger: Logger
-  readonly #handlers: ReadonlyMap<number, Handler>
+  #handlers: ReadonlyMap<number, Handler> = new Map()
   readonly #interceptors: readonly Interceptor[]
 
   constructor(world: World, handlers: readonly Handler[], interceptors: readonly Interceptor[] = []) {
     this.#world = world
     this.#logger = world.parts.ctx.logger
-    this.#handlers = new Map(handlers.map((handler) => [handler.api.key, handler]))
     this.#interceptors = interceptors
+    this.speak(handlers)
+  }
+
+  /** With these from now on. */
+  speak(handlers: readonly Handler[]): void {
+    this.#handlers = new Map(handlers.map((handler) => [handler.api.key, handler]))
   }
 
   /**

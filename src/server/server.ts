@@ -22,12 +22,13 @@ import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
 import { type Address, Cluster, type Node } from './cluster.ts'
 import { Connection, type Shared } from './connection.ts'
 import type { Handler } from './handler.ts'
-import { HANDLERS } from './handlers.ts'
-import { handlersAs } from './handlers-as.ts'
+import { handlersOf } from './handlers-as.ts'
+import type { HttpPort } from './http-port.ts'
 import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { exposition, unready } from './metrics.ts'
-import { MetricsServer } from './metrics-server.ts'
+import { openMetrics } from './metrics-server.ts'
+import type { Release } from './releases.ts'
 import { type Interceptor, Router } from './router.ts'
 import { Authenticator } from './sasl.ts'
 import {
@@ -74,7 +75,7 @@ export async function serveWith(
   interceptors: readonly Interceptor[],
 ): Promise<KafkaServer> {
   const settings = serverSettings(options)
-  const handlers = settings.as === undefined ? HANDLERS : handlersAs(settings.as)
+  const handlers = handlersOf(settings.as)
   if (served.has(key)) {
     throw invalid('this broker is served already; one server can have several listeners')
   }
@@ -116,7 +117,7 @@ export class KafkaServer implements AsyncDisposable {
   readonly #listeners: readonly Listener[]
   readonly #shared: Shared
   readonly #traffic = new Traffic()
-  #metrics: MetricsServer | undefined
+  #metrics: HttpPort | undefined
   readonly #places: Places
   readonly #connections = new Set<Connection>()
   /** Those of connections, and those that have not come to be one. */
@@ -191,6 +192,12 @@ export class KafkaServer implements AsyncDisposable {
     return this.#world
   }
 
+  /** @internal Speaks no more than that from now on; those who are connected have to ask what it is. */
+  speakAs(release: Release | undefined): void {
+    this.#shared.router.speak(handlersOf(release))
+    for (const connection of this.#connections) connection.drain()
+  }
+
   /** Where metrics are, if anywhere. */
   get metricsAddress(): Pick<ServerAddress, 'host' | 'port'> | undefined {
     return this.#metrics?.address
@@ -225,7 +232,7 @@ export class KafkaServer implements AsyncDisposable {
 
   async #watch(address: Address | undefined): Promise<void> {
     if (address === undefined) return
-    this.#metrics = await MetricsServer.open(address, {
+    this.#metrics = await openMetrics(address, {
       metrics: () => {
         const { connections } = this
         return exposition(this.#world, this.#traffic, {

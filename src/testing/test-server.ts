@@ -3,7 +3,8 @@
  * trace. What a client sends can be read in process, and the other way round.
  */
 import type { Broker, BrokerOptions } from '../broker.ts'
-import { Faults } from '../server/faults.ts'
+import type { FaultControl } from '../server/fault-control.ts'
+import type { Faults } from '../server/faults.ts'
 import type { KafkaServer } from '../server/server.ts'
 import type { ServeOptions } from '../server/server-options.ts'
 
@@ -13,6 +14,8 @@ export interface TestServerOptions extends ServeOptions {
   readonly broker?: BrokerOptions
   /** What the chance of faults comes from. Default 1. */
   readonly seed?: number
+  /** Faults by HTTP too, for clients of another language: a port of this machine, 0 for any free one. Default: none. */
+  readonly faultsPort?: number
 }
 
 /** A broker in memory and its server. `await using` closes both. */
@@ -23,13 +26,17 @@ export class TestServer implements AsyncDisposable {
   readonly server: KafkaServer
   /** What goes wrong, at a test's word. */
   readonly faults: Faults
+  /** Where faults are ordered by HTTP, if anywhere: `http://127.0.0.1:<port>`. */
+  readonly faultsUrl: string | undefined
+  readonly #control: FaultControl | undefined
 
   /** @internal */
-  constructor(broker: Broker, server: KafkaServer, faults: Faults) {
+  constructor(broker: Broker, server: KafkaServer, faults: Faults, control: FaultControl | undefined) {
     this.broker = broker
     this.server = server
     this.faults = faults
-    faults.attach(broker, server)
+    this.faultsUrl = control?.url
+    this.#control = control
   }
 
   /** For a client's `bootstrap.servers` or `brokers`. */
@@ -39,6 +46,7 @@ export class TestServer implements AsyncDisposable {
 
   /** Closes server and broker, whatever is in flight. */
   async close(): Promise<void> {
+    await this.#control?.close()
     await this.server.close({ drainMs: 0 })
     await this.broker.close({ drainMs: 0 })
   }
@@ -51,18 +59,17 @@ export class TestServer implements AsyncDisposable {
 
 /** Starts a broker and serves it: `await using kafka = await startTestServer()`. @throws as `serve` does */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { broker: brokerOptions, seed = 1, ...rest } = options
+  const { broker: brokerOptions, seed = 1, faultsPort, ...rest } = options
   // Not before they are needed: everything else in odradek/testing runs without Node.
-  const [{ serveWith }, { openBroker }] = await Promise.all([
-    import('../server/server.ts'),
+  const [{ serveWithFaults }, { openBroker }] = await Promise.all([
+    import('../server/fault-control.ts'),
     import('../index.ts'),
   ])
   const broker = await openBroker('memory:', brokerOptions)
   try {
     const free = rest.listeners === undefined ? { port: 0 } : {}
-    const faults = new Faults(seed)
-    const server = await serveWith(broker, { ...free, ...rest }, [faults.interceptor])
-    return new TestServer(broker, server, faults)
+    const { server, faults, control } = await serveWithFaults(broker, { ...free, ...rest }, seed, faultsPort)
+    return new TestServer(broker, server, faults, control)
   } catch (error) {
     await broker.close()
     throw error
