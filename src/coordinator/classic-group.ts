@@ -20,7 +20,7 @@
 import type { CoreContext } from '../core/context.ts'
 import { type Due, DueCallback } from '../core/due-queue.ts'
 import { Invitations } from './classic-invitations.ts'
-import { ClassicMember } from './classic-member.ts'
+import { ClassicMember, type StoredClassicMember } from './classic-member.ts'
 import { ClassicMembers } from './classic-members.ts'
 import {
   type ClassicState,
@@ -36,6 +36,7 @@ import {
   type SyncRequest,
   type SyncResult,
 } from './classic-requests.ts'
+import type { StandingGeneration, StoredMembers } from './group-store.ts'
 
 /** What a group asks of the registry that made it. */
 export interface GroupHost {
@@ -43,6 +44,12 @@ export interface GroupHost {
   readonly limits: GroupLimits
   /** A generation began. */
   changed(group: ClassicGroup): void
+  /** It stands: its leader has assigned, or somebody has taken the place of a member in it. */
+  stands(group: ClassicGroup): void
+  /** Members are to be stored as they are. */
+  keep(group: ClassicGroup, members: readonly ClassicMember[]): void
+  /** A member is out. */
+  drop(group: ClassicGroup, memberId: string): void
 }
 
 /** A member that was never told that it is one is not waited for any longer. */
@@ -80,6 +87,22 @@ export class ClassicGroup {
     this.protocolType = protocolType
     this.emptySince = host.ctx.clock.now()
     this.#invited = new Invitations(host.ctx, () => this.#expectLess())
+  }
+
+  /**
+   * With the members of the process before, as far as their generation stood. Their sessions begin anew. Where it did not
+   * stand, or somebody has left since, the rebalance that was under way goes on.
+   */
+  restore(stands: StandingGeneration | undefined, members: StoredMembers<StoredClassicMember>): void {
+    if (members.size === 0) return
+    for (const [id, stored] of members) this.members.add(ClassicMember.restored(id, stored, this.#expired))
+    const leader = this.members.get(stands?.leader ?? '')
+    if (leader !== undefined) this.members.elect([leader])
+    this.protocolName = stands?.protocolName ?? null
+    this.state = stands?.size === members.size ? 'Stable' : 'PreparingRebalance'
+    for (const member of this.members) this.#hear(member)
+    this.#preparingSince = this.#host.ctx.clock.monotonic()
+    if (this.state === 'PreparingRebalance') this.#proceed()
   }
 
   /** Whether nobody is in it or about to be. */
@@ -139,9 +162,11 @@ export class ClassicGroup {
     this.members.replace(former, member)
     if (this.#unsynced.delete(former)) this.#unsynced.add(member)
     this.#silence(former, 'FENCED_INSTANCE_ID', former.id)
+    this.#host.drop(this, former.id)
     if (this.state !== 'Stable' || this.members.vote() !== this.protocolName)
       return this.#await(member, request)
     member.isNew = false
+    this.#stand()
     this.#hear(member)
     const led = member === this.members.leader
     const current = this.#current(member)
@@ -299,9 +324,20 @@ export class ClassicGroup {
     this.state = 'Stable'
     for (const member of this.members) {
       member.assignment = assignments.get(member.id) ?? NO_ASSIGNMENT
+    }
+    this.#stand()
+    for (const member of this.members) {
       if (member.answerSync(this.#assignmentOf(member))) this.#hear(member)
     }
     this.#allMayBeThere()
+  }
+
+  /** All that is not stored as it is will be. */
+  #stand(): void {
+    const changed = [...this.members].filter(({ isKept }) => !isKept)
+    this.#host.keep(this, changed)
+    for (const member of changed) member.isKept = true
+    this.#host.stands(this)
   }
 
   #assignmentOf({ assignment }: ClassicMember): SyncResult {
@@ -401,6 +437,7 @@ export class ClassicGroup {
     this.members.remove(member)
     this.#unsynced.delete(member)
     this.#silence(member, 'UNKNOWN_MEMBER_ID')
+    this.#host.drop(this, member.id)
   }
 
   /** Nothing more is expected of it, and whatever it waits for is answered. */

@@ -4,6 +4,7 @@
  * of the member waits for an answer, as that is then ours to give.
  */
 import { Due } from '../core/due-queue.ts'
+import { fromBase64, toBase64 } from '../model/bytes-as-text.ts'
 import {
   type JoinRequest,
   type JoinResult,
@@ -11,6 +12,24 @@ import {
   type Protocol,
   type SyncResult,
 } from './classic-requests.ts'
+
+/** What a member says of itself when it joins. */
+type Said = Pick<
+  JoinRequest,
+  | 'memberId'
+  | 'instanceId'
+  | 'clientId'
+  | 'clientHost'
+  | 'sessionTimeoutMs'
+  | 'rebalanceTimeoutMs'
+  | 'protocols'
+>
+
+/** As it outlives the process. Bytes are in base64. */
+export interface StoredClassicMember extends Omit<Said, 'memberId' | 'protocols'> {
+  readonly protocols: readonly (Omit<Protocol, 'metadata'> & { readonly metadata: string })[]
+  readonly assignment: string
+}
 
 /** An answer that is given later; null where nobody waits for it any more. */
 class Reply<T> {
@@ -45,7 +64,9 @@ export class ClassicMember extends Due {
   sessionTimeoutMs: number = 0
   rebalanceTimeoutMs: number = 0
   protocols: readonly Protocol[] = []
-  assignment: Uint8Array = NO_ASSIGNMENT
+  /** Whether it is stored as it is. */
+  isKept: boolean = false
+  #assignment: Uint8Array = NO_ASSIGNMENT
   #joining: Reply<JoinResult> | null = null
   #syncing: Reply<SyncResult> | null = null
   /** It has not been told yet that it is a member. */
@@ -53,7 +74,7 @@ export class ClassicMember extends Due {
   readonly #knowsId: boolean
   readonly #onExpired: (member: ClassicMember) => void
 
-  constructor(id: string, request: JoinRequest, onExpired: (member: ClassicMember) => void) {
+  constructor(id: string, request: Said, onExpired: (member: ClassicMember) => void) {
     super()
     this.id = id
     this.#knowsId = request.memberId === id
@@ -64,7 +85,48 @@ export class ClassicMember extends Due {
     this.update(request)
   }
 
-  update({ sessionTimeoutMs, rebalanceTimeoutMs, protocols }: JoinRequest): void {
+  /** One of the process before. */
+  static restored(
+    id: string,
+    { assignment, protocols, ...said }: StoredClassicMember,
+    onExpired: (member: ClassicMember) => void,
+  ): ClassicMember {
+    const known = protocols.map((each) => ({ ...each, metadata: fromBase64(each.metadata) }))
+    const member = new ClassicMember(id, { ...said, memberId: id, protocols: known }, onExpired)
+    member.#assignment = fromBase64(assignment)
+    member.isNew = false
+    member.isKept = true
+    return member
+  }
+
+  get stored(): StoredClassicMember {
+    const { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs } = this
+    return {
+      instanceId,
+      clientId,
+      clientHost,
+      sessionTimeoutMs,
+      rebalanceTimeoutMs,
+      protocols: this.protocols.map((each) => ({ ...each, metadata: toBase64(each.metadata) })),
+      assignment: toBase64(this.#assignment),
+    }
+  }
+
+  get assignment(): Uint8Array {
+    return this.#assignment
+  }
+
+  set assignment(assignment: Uint8Array) {
+    if (!areEqual(assignment, this.#assignment)) this.isKept = false
+    this.#assignment = assignment
+  }
+
+  update({ sessionTimeoutMs, rebalanceTimeoutMs, protocols }: Said): void {
+    const isSame =
+      sessionTimeoutMs === this.sessionTimeoutMs &&
+      rebalanceTimeoutMs === this.rebalanceTimeoutMs &&
+      this.matches(protocols)
+    if (!isSame) this.isKept = false
     this.sessionTimeoutMs = sessionTimeoutMs
     this.rebalanceTimeoutMs = rebalanceTimeoutMs
     this.protocols = protocols

@@ -4,24 +4,19 @@
  * whichever came to it while it had no members. All file offsets under the same keys, so a name that changes hands
  * keeps its place.
  *
- * A group is there from its first join or commit, and after a restart while anything is stored of it:
- *
- *   group/<name>  →  kind, generation or epoch, protocol type, since when it is empty
- *
- * Members are not stored: after a restart they hear UNKNOWN_MEMBER_ID, and join anew. The generation is, so that it
- * goes on from there. In a classic group it is not waited for: there a member id is never given twice, so who was in a
- * generation that a crash took back is refused by his id. Members of modern groups keep their ids, so no epoch is told
- * before it is stored.
+ * A group is there from its first join or commit, and after a restart while anything is stored of it, with its members
+ * (`GroupStore`): they go on as if nothing had been, and have their whole sessions from then on. No generation, epoch or
+ * assignment is told before it is stored.
  */
 import type { CoreContext } from '../core/context.ts'
 import { BROADCAST_PREFIX } from '../core/reader.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
-import type { Meta } from '../log/contract.ts'
 import { OdradekError } from '../model/errors.ts'
 import type { ReaderDescription } from '../model/views.ts'
 import type { BrokerParts } from './broker-parts.ts'
 import { ClassicGroup, type GroupHost } from './classic-group.ts'
+import type { StoredClassicMember } from './classic-member.ts'
 import {
   type GenerationRef,
   type GroupError,
@@ -36,25 +31,15 @@ import {
 } from './classic-requests.ts'
 import { type ExpiringGroups, GroupExpiry } from './group-expiry.ts'
 import type { GroupOffsets } from './group-offsets.ts'
+import { GroupStore, type StoredMember, type StoredMembers } from './group-store.ts'
 import { describeWireGroup } from './group-view.ts'
 import { ModernGroup, type ModernHost } from './modern-group.ts'
+import type { StoredModernMember } from './modern-member.ts'
 import { type HeartbeatRequest, type HeartbeatResult, JOINS, refusedHeartbeat } from './modern-requests.ts'
 import type { Readers } from './readers.ts'
 
-const PREFIX = 'group/'
-
 /** A group that members of Kafka's protocol have. */
 export type WireGroup = ClassicGroup | ModernGroup
-
-interface StoredGroup {
-  /** Not said: a classic one. */
-  readonly kind?: 'modern'
-  /** Or epoch. */
-  readonly generation: number
-  readonly protocolType: string | null
-  /** Null: it had members. */
-  readonly emptySince: number | null
-}
 
 /**
  * Kafka's, but for the initial delay: a first member need not wait three seconds for others that may come. Where many
@@ -74,41 +59,44 @@ type Parts = Pick<BrokerParts, 'engine' | 'topics' | 'readers' | 'groupOffsets'>
 export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> {
   readonly ctx: CoreContext
   limits: GroupLimits = DEFAULT_GROUP_LIMITS
-  readonly #meta: Meta
   readonly topics: Topics
   readonly #readers: Readers
   readonly #offsets: GroupOffsets
   readonly #expiry: GroupExpiry<WireGroup>
+  readonly #store: GroupStore
   readonly #byName = new Map<string, WireGroup>()
-  /** Epochs on their way to the disk, and those that did not get there: they are tried again before they are told. */
-  readonly #saving = new Map<ModernGroup, Promise<void>>()
-  readonly #unsaved = new WeakSet<ModernGroup>()
   #ended = false
 
   constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
     this.ctx = ctx
-    this.#meta = parts.engine.meta
     this.topics = parts.topics
     this.#readers = parts.readers
     this.#offsets = parts.groupOffsets
+    this.#store = new GroupStore(parts.engine, (error, name) =>
+      ctx.events.error(error, `storing group "${name}"`),
+    )
     this.#expiry = new GroupExpiry(ctx, parts.topics, parts.groupOffsets, this, retentionMs)
   }
 
-  /** For whoever serves them. */
+  /** For whoever serves them, from now on: nobody could be heard of before. */
   configure(limits: Partial<GroupLimits>): void {
     this.limits = { ...this.limits, ...limits }
+    for (const group of this.#byName.values()) if (group instanceof ModernGroup) group.beginSessions()
   }
 
   /** Groups of which something is stored. A reader of this process that comes back takes its name with it. */
   restore(): void {
     this.#offsets.restore()
-    for (const [key, value] of this.#meta.scan(PREFIX)) {
-      const name = decodeURIComponent(key.slice(PREFIX.length))
-      const { kind, generation, protocolType, emptySince } = value as StoredGroup
-      const group =
-        kind === 'modern'
-          ? this.#enroll(new ModernGroup(name, this, generation))
-          : this.#open(name, generation, protocolType)
+    for (const { name, group: stored, members } of this.#store.restored()) {
+      const { kind, generation, protocolType, emptySince, stands } = stored
+      let group: WireGroup
+      if (kind === 'modern') {
+        group = this.#enroll(new ModernGroup(name, this, generation))
+        group.restore(members as StoredMembers<StoredModernMember>)
+      } else {
+        group = this.#open(name, generation, protocolType)
+        group.restore(stands, members as StoredMembers<StoredClassicMember>)
+      }
       group.emptySince = emptySince ?? group.emptySince
     }
     for (const name of this.#offsets.stored().keys()) {
@@ -163,18 +151,20 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     if (this.#ended) return refusedJoin('COORDINATOR_NOT_AVAILABLE', memberId)
     if (signal.aborted) return null
     const known = this.get(name)
-    if (known !== undefined) return known.join(request)
+    const unstored = refusedJoin('COORDINATOR_NOT_AVAILABLE', memberId)
+    if (known !== undefined) return this.#stored(name, known.join(request), unstored)
     if (memberId !== '') return refusedJoin('UNKNOWN_MEMBER_ID', memberId)
     const generation = this.#vacate(name)
     if (generation === undefined) return refusedJoin('INCONSISTENT_GROUP_PROTOCOL')
-    return this.#open(name, generation).join(request)
+    return this.#stored(name, this.#open(name, generation).join(request), unstored)
   }
 
   /** Null where nobody waits for the answer any more. */
   sync(name: string, request: SyncRequest): Promise<SyncResult | null> | SyncResult | null {
     if (!isName(name)) return refusedSync('INVALID_GROUP_ID')
     if (request.signal.aborted) return null
-    return this.get(name)?.sync(request) ?? refusedSync(this.#unknown)
+    const answer = this.get(name)?.sync(request) ?? refusedSync(this.#unknown)
+    return this.#stored(name, answer, refusedSync('COORDINATOR_NOT_AVAILABLE'))
   }
 
   heartbeat(name: string, who: GenerationRef): GroupError {
@@ -183,10 +173,13 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   }
 
   /** One answer each, in their order. */
-  leave(name: string, members: readonly MemberRef[]): GroupError[] {
+  leave(name: string, members: readonly MemberRef[]): Promise<GroupError[]> | GroupError[] {
     const group = this.get(name)
-    if (isName(name) && group !== undefined) return group.leave(members)
-    return members.map(() => (isName(name) ? this.#unknown : 'INVALID_GROUP_ID'))
+    const all = (error: GroupError): GroupError[] => members.map(() => error)
+    if (isName(name) && group !== undefined) {
+      return this.#stored(name, group.leave(members), all('COORDINATOR_NOT_AVAILABLE'))
+    }
+    return all(isName(name) ? this.#unknown : 'INVALID_GROUP_ID')
   }
 
   /** Of a member of a modern group, which comes to be with its first one. */
@@ -195,10 +188,16 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     if (this.#ended) return refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
     const group = this.#entered(name, request.epoch === JOINS)
     if (typeof group === 'string') return refusedHeartbeat(group)
-    if (this.#unsaved.delete(group)) this.grew(group)
-    const result = group.heartbeat(request)
-    const refused = (): HeartbeatResult => refusedHeartbeat('COORDINATOR_NOT_AVAILABLE')
-    return this.#saving.get(group)?.then(() => result, refused) ?? result
+    const answer = group.heartbeat(request)
+    return this.#stored(name, answer, refusedHeartbeat('COORDINATOR_NOT_AVAILABLE'))
+  }
+
+  /** An answer, once all that it tells is stored. */
+  #stored<T>(name: string, answer: Promise<T> | T, unstored: T): Promise<T> | T {
+    if (!this.#store.isDurable) return answer
+    if (answer instanceof Promise) return answer.then((given) => this.#stored(name, given, unstored))
+    const refuse = (): T => unstored
+    return this.#store.saved(name)?.then(() => answer, refuse) ?? answer
   }
 
   #entered(name: string, joins: boolean): ModernGroup | GroupError {
@@ -303,39 +302,39 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     this.remove(group).catch((error: unknown) => this.ctx.events.error(error, `forgetting group "${name}"`))
   }
 
-  remove(group: WireGroup): Promise<void> {
+  async remove(group: WireGroup): Promise<void> {
     group.end()
     this.#byName.delete(group.name)
-    return this.#meta.put([[keyOf(group.name), null]])
+    this.#store.remove(group.name)
+    await this.#store.saved(group.name)
   }
 
   changed(group: ClassicGroup): void {
     const { generation, protocolType, emptySince } = group
-    const stored = { generation, protocolType, emptySince: group.state === 'Empty' ? emptySince : null }
-    void this.#store(group.name, stored)
+    const isEmpty = group.state === 'Empty'
+    this.#store.put(group.name, { generation, protocolType, emptySince: isEmpty ? emptySince : null })
+  }
+
+  stands({ name, generation, protocolType, protocolName, members }: ClassicGroup): void {
+    const stands = { protocolName, leader: members.leader?.id ?? '', size: members.size }
+    this.#store.put(name, { generation, protocolType, emptySince: null, stands })
   }
 
   grew(group: ModernGroup): void {
     const { epoch, protocolType, isVacant } = group
     const emptySince = isVacant ? group.emptySince : null
-    const saving = this.#store(group.name, { kind: 'modern', generation: epoch, protocolType, emptySince })
-    this.#saving.set(group, saving)
-    const done = (isSaved: boolean): void => {
-      if (this.#saving.get(group) !== saving) return
-      this.#saving.delete(group)
-      if (!isSaved) this.#unsaved.add(group)
-    }
-    saving.then(
-      () => done(true),
-      () => done(false),
-    )
+    this.#store.put(group.name, { kind: 'modern', generation: epoch, protocolType, emptySince })
   }
 
-  /** Rejects where it fails, after that was raised; whoever does not wait need not care. */
-  #store(name: string, stored: StoredGroup): Promise<void> {
-    const storing = this.#meta.put([[keyOf(name), stored]])
-    storing.catch((error: unknown) => this.ctx.events.error(error, `storing group "${name}"`))
-    return storing
+  keep(
+    { name }: WireGroup,
+    members: readonly { readonly id: string; readonly stored: StoredMember }[],
+  ): void {
+    this.#store.keep(name, members)
+  }
+
+  drop({ name }: WireGroup, memberId: string): void {
+    this.#store.drop(name, memberId)
   }
 
   /** The broker closes: who waits is answered. */
@@ -349,8 +348,4 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
 /** Readers that are no groups have names of their own. */
 function isName(name: string): boolean {
   return name !== '' && !name.startsWith(BROADCAST_PREFIX)
-}
-
-function keyOf(name: string): string {
-  return `${PREFIX}${encodeURIComponent(name)}`
 }

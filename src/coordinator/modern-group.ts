@@ -20,7 +20,8 @@
 import type { CoreContext } from '../core/context.ts'
 import { assign, type PartitionCounts, type TopicPartition } from './assignors.ts'
 import type { GenerationRef, GroupError, GroupLimits } from './classic-requests.ts'
-import { ModernMember, type Owners } from './modern-member.ts'
+import type { StoredMembers } from './group-store.ts'
+import { ModernMember, type Owners, type StoredModernMember } from './modern-member.ts'
 import {
   ASSIGNORS,
   type Assignor,
@@ -49,6 +50,10 @@ export interface ModernHost {
   readonly topics: { list(): readonly KnownTopic[] }
   /** The epoch grew. */
   grew(group: ModernGroup): void
+  /** Members are to be stored as they are. */
+  keep(group: ModernGroup, members: readonly ModernMember[]): void
+  /** Nobody has that id any more. */
+  drop(group: ModernGroup, memberId: string): void
 }
 
 export class ModernGroup {
@@ -63,8 +68,8 @@ export class ModernGroup {
   readonly #members = new Map<string, ModernMember>()
   readonly #instances = new Map<string, ModernMember>()
   readonly #owners: Owners = new Map()
-  /** What the target shares out: partitions of topics that somebody subscribes to, by topic id. */
-  #shared: PartitionCounts = new Map()
+  /** What the target shares out: partitions of topics that somebody subscribes to, by topic id. Null: not known. */
+  #shared: PartitionCounts | null = new Map()
   /** Topics came, went or grew, and it has not looked yet whether it minds. */
   #isOutOfDate = false
   #isOver = false
@@ -75,6 +80,31 @@ export class ModernGroup {
     this.epoch = epoch
     this.assignmentEpoch = epoch
     this.emptySince = host.ctx.clock.now()
+  }
+
+  /**
+   * With the members of the process before. Targets are not stored: where all had come to rest, what they have is what
+   * they shall have; where not, the first that is heard of begins a new epoch, which is made of what they have.
+   */
+  restore(members: StoredMembers<StoredModernMember>): void {
+    for (const [id, stored] of members) {
+      const member = ModernMember.restored(id, stored, this.#remove, this.#owners)
+      this.#members.set(id, member)
+      if (member.instanceId !== null) this.#instances.set(member.instanceId, member)
+    }
+    this.#isOutOfDate = true
+    this.#shared = this.state === 'Reconciling' ? null : sizesOf(this.#owners.keys())
+    this.beginSessions()
+  }
+
+  /** All members were heard of just now, as far as we know. */
+  beginSessions(): void {
+    const { ctx, limits } = this.#host
+    const now = ctx.clock.monotonic()
+    for (const member of this.#members.values()) {
+      ctx.due.schedule(member.session, now + limits.consumerSessionTimeoutMs)
+      if (member.state === 'unrevoked') ctx.due.schedule(member.revocation, now + member.rebalanceTimeoutMs)
+    }
   }
 
   get state(): ModernState {
@@ -126,6 +156,7 @@ export class ModernGroup {
     if (saysOther || this.#members.size > size) this.#grow()
     this.#assign()
     const isMoved = member.reconcile(this.assignmentEpoch, owned, this.#owners)
+    this.#keep(member)
     const { ctx, limits } = this.#host
     const now = ctx.clock.monotonic()
     ctx.due.schedule(member.session, now + limits.consumerSessionTimeoutMs)
@@ -148,6 +179,7 @@ export class ModernGroup {
       // The same program again: its join was answered, and it did not hear of that.
       if (known.id !== id && !known.isAway) return 'UNRELEASED_INSTANCE_ID'
       this.#members.delete(known.id)
+      if (known.id !== id) this.#host.drop(this, known.id)
       known.restart(id, this.#owners)
       this.#members.set(id, known)
       return known
@@ -192,12 +224,20 @@ export class ModernGroup {
       // Its session goes on from when it was last heard of.
       this.#host.ctx.due.cancel(member.revocation)
       member.leaveForNow(this.#owners)
+      this.#keep(member)
     }
     return { error: 'NONE', memberId, epoch, heartbeatIntervalMs: 0, assigned: null }
   }
 
+  #keep(member: ModernMember): void {
+    if (member.isKept) return
+    member.isKept = true
+    this.#host.keep(this, [member])
+  }
+
   readonly #remove = (member: ModernMember): void => {
     this.#forget(member)
+    this.#host.drop(this, member.id)
     if (this.#members.size === 0) this.emptySince = this.#host.ctx.clock.now()
     this.#grow()
   }
@@ -233,11 +273,11 @@ export class ModernGroup {
       if (subscribed.has(id)) shared.set(id, partitions.length)
     }
     if (this.epoch === this.assignmentEpoch) {
-      if (areSame(shared, this.#shared)) return
+      if (this.#shared !== null && areSame(shared, this.#shared)) return
       this.#grow()
     }
     this.#shared = shared
-    this.#retarget(subscriptions)
+    this.#retarget(subscriptions, shared)
     this.assignmentEpoch = this.epoch
   }
 
@@ -258,7 +298,7 @@ export class ModernGroup {
   }
 
   /** Topics stand for themselves by id: one that is made anew is another. */
-  #retarget(subscriptions: ReadonlyMap<ModernMember, ReadonlySet<string>>): void {
+  #retarget(subscriptions: ReadonlyMap<ModernMember, ReadonlySet<string>>, shared: PartitionCounts): void {
     const subscribers = [...subscriptions].map(([{ key: id }, topics]) => ({ id, topics }))
     const previous = new Map<string, TopicPartition[]>()
     for (const { key, target } of this.members) {
@@ -268,7 +308,7 @@ export class ModernGroup {
       previous.set(key, held)
     }
     const strategy = this.assignor === 'range' ? 'range' : 'sticky'
-    const target = assign(strategy, subscribers, this.#shared, previous)
+    const target = assign(strategy, subscribers, shared, previous)
     for (const member of this.members) {
       const held = target.get(member.key) ?? []
       member.target = new Set(held.map(({ topic, partition }) => partitionKey(topic, partition)))
@@ -309,6 +349,11 @@ export class ModernGroup {
 function saysAll({ epoch, rebalanceTimeoutMs, topicNames, topicPattern, owned }: HeartbeatRequest): boolean {
   const subscribes = topicNames !== null || topicPattern !== null
   return epoch === JOINS || (rebalanceTimeoutMs !== -1 && subscribes && owned !== null)
+}
+
+/** How many partitions of each topic there are among `keys`. */
+function sizesOf(keys: Iterable<string>): PartitionCounts {
+  return new Map([...byTopic(keys)].map(([topicId, partitions]) => [topicId, partitions.length]))
 }
 
 function areSame(a: PartitionCounts, b: PartitionCounts): boolean {

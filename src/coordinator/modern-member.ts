@@ -16,8 +16,33 @@
  */
 import { DueCallback } from '../core/due-queue.ts'
 import { type Assignor, type HeartbeatRequest, JOINS, LEAVES_FOR_NOW } from './modern-requests.ts'
+import { byTopic, partitionKey } from './partition-keys.ts'
+import { patternOf } from './pattern.ts'
 
 export type Owners = Map<string, ModernMember>
+
+type State = 'stable' | 'unrevoked' | 'unreleased'
+
+/** As it outlives the process. */
+export interface StoredModernMember {
+  readonly instanceId: string | null
+  readonly rackId: string | null
+  readonly clientId: string
+  readonly clientHost: string
+  readonly rebalanceTimeoutMs: number
+  readonly topicNames: readonly string[]
+  /** Its source. */
+  readonly topicPattern: string | null
+  readonly assignor: Assignor | null
+  readonly epoch: number
+  readonly previousEpoch: number
+  readonly state: State
+  readonly assigned: StoredPartitions
+  readonly revoking: StoredPartitions
+}
+
+/** By topic id. */
+type StoredPartitions = Readonly<Record<string, readonly number[]>>
 
 const NOTHING: ReadonlySet<string> = new Set()
 
@@ -36,7 +61,9 @@ export class ModernMember {
   epoch: number = JOINS
   /** The one before: its heartbeats are taken, as an answer may have been lost. */
   previousEpoch: number = JOINS
-  state: 'stable' | 'unrevoked' | 'unreleased' = 'stable'
+  state: State = 'stable'
+  /** Whether it is stored as it is. */
+  isKept = false
   /** What it may read. */
   assigned: ReadonlySet<string> = NOTHING
   /** What it was asked to give up, and may still be reading. */
@@ -54,6 +81,47 @@ export class ModernMember {
     this.revocation = new DueCallback(() => onOverdue(this))
   }
 
+  /** One of the process before: it shall have what it has, until somebody says otherwise. */
+  static restored(
+    id: string,
+    { assigned, revoking, topicNames, topicPattern, instanceId, ...said }: StoredModernMember,
+    onOverdue: (member: ModernMember) => void,
+    owners: Owners,
+  ): ModernMember {
+    const member = new ModernMember(id, instanceId, onOverdue)
+    Object.assign(member, said)
+    member.topicNames = new Set(topicNames)
+    const pattern = topicPattern === null ? undefined : patternOf(topicPattern)
+    member.topicPattern =
+      pattern === undefined ? null : { source: topicPattern as string, matches: pattern.matches }
+    member.assigned = keysOf(assigned)
+    member.revoking = keysOf(revoking)
+    member.target = member.assigned
+    for (const keys of [member.assigned, member.revoking]) for (const key of keys) owners.set(key, member)
+    member.isKept = true
+    return member
+  }
+
+  get stored(): StoredModernMember {
+    const { instanceId, rackId, clientId, clientHost, rebalanceTimeoutMs, assignor } = this
+    const { epoch, previousEpoch, state } = this
+    return {
+      instanceId,
+      rackId,
+      clientId,
+      clientHost,
+      rebalanceTimeoutMs,
+      topicNames: [...this.topicNames],
+      topicPattern: this.topicPattern?.source ?? null,
+      assignor,
+      epoch,
+      previousEpoch,
+      state,
+      assigned: Object.fromEntries(byTopic(this.assigned)),
+      revoking: Object.fromEntries(byTopic(this.revoking)),
+    }
+  }
+
   /** The same for an instance, whoever stands for it: what it was assigned is its own when it is back. */
   get key(): string {
     return this.instanceId === null ? `member/${this.id}` : `instance/${this.instanceId}`
@@ -66,17 +134,25 @@ export class ModernMember {
 
   /** Takes what it says; answers whether it subscribes to something else now. */
   update(request: HeartbeatRequest): boolean {
-    const { rebalanceTimeoutMs, topicNames, topicPattern } = request
+    const { topicNames, topicPattern } = request
+    const { clientId, clientHost, rackId, assignor, rebalanceTimeoutMs } = this
     this.clientId = request.clientId
     this.clientHost = request.clientHost
-    this.rackId = request.rackId ?? this.rackId
-    this.assignor = request.assignor ?? this.assignor
-    if (rebalanceTimeoutMs !== -1) this.rebalanceTimeoutMs = rebalanceTimeoutMs
+    this.rackId = request.rackId ?? rackId
+    this.assignor = request.assignor ?? assignor
+    if (request.rebalanceTimeoutMs !== -1) this.rebalanceTimeoutMs = request.rebalanceTimeoutMs
+    const isAsBefore =
+      clientId === this.clientId &&
+      clientHost === this.clientHost &&
+      rackId === this.rackId &&
+      assignor === this.assignor &&
+      rebalanceTimeoutMs === this.rebalanceTimeoutMs
     const names = topicNames === null ? this.topicNames : new Set(topicNames)
     const pattern = topicPattern === null ? this.topicPattern : topicPattern
     const isChanged = !areSame(names, this.topicNames) || sourceOf(pattern) !== sourceOf(this.topicPattern)
     this.topicNames = names
     this.topicPattern = pattern
+    if (isChanged || !isAsBefore) this.isKept = false
     return isChanged
   }
 
@@ -91,6 +167,7 @@ export class ModernMember {
   /** It joins anew, under an id of its choice: it owns nothing. What it had stays its own to be given. */
   restart(id: string, owners: Owners): void {
     this.id = id
+    this.isKept = false
     this.#release(this.revoking, owners)
     this.revoking = NOTHING
     this.state = 'stable'
@@ -133,12 +210,13 @@ export class ModernMember {
     const kept = new Set([...this.assigned].filter((key) => this.target.has(key)))
     const leaving = new Set([...this.assigned].filter((key) => !kept.has(key)))
     const before = this.assigned
+    if (this.revoking.size > 0) this.isKept = false
     this.#release(this.revoking, owners)
     if (holdsAny(owned, leaving)) {
       this.assigned = kept
       this.revoking = leaving
-      this.#advance(epoch)
-      this.state = 'unrevoked'
+      this.#become('unrevoked', epoch)
+      this.isKept = false
       return true
     }
     this.#release(leaving, owners)
@@ -151,12 +229,15 @@ export class ModernMember {
     }
     for (const key of kept) owners.set(key, this)
     this.assigned = kept
-    this.#advance(targetEpoch)
-    this.state = isMissing ? 'unreleased' : 'stable'
-    return !areSame(before, kept)
+    this.#become(isMissing ? 'unreleased' : 'stable', targetEpoch)
+    const isMoved = !areSame(before, kept)
+    if (isMoved) this.isKept = false
+    return isMoved
   }
 
-  #advance(epoch: number): void {
+  #become(state: State, epoch: number): void {
+    if (state !== this.state || epoch !== this.epoch) this.isKept = false
+    this.state = state
     if (epoch === this.epoch) return
     this.previousEpoch = this.epoch
     this.epoch = epoch
@@ -175,6 +256,13 @@ function holdsAny(owned: ReadonlySet<string> | null, keys: ReadonlySet<string>):
 
 function areSame(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   return a.size === b.size && [...a].every((each) => b.has(each))
+}
+
+function keysOf(partitions: StoredPartitions): ReadonlySet<string> {
+  const keys = Object.entries(partitions).flatMap(([topicId, all]) =>
+    all.map((partition) => partitionKey(topicId, partition)),
+  )
+  return new Set(keys)
 }
 
 function sourceOf(pattern: HeartbeatRequest['topicPattern']): string {

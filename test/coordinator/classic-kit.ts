@@ -31,6 +31,9 @@ export class GroupKit {
       ctx: { clock: this.clock, due: this.due },
       limits: this.limits,
       changed: ({ generation }) => this.generations.push(generation),
+      stands: () => {},
+      keep: () => {},
+      drop: () => {},
     })
   }
 

@@ -51,7 +51,7 @@ export async function stable(
 }
 
 export function left(broker: Broker, name: string, { memberId }: JoinResult): void {
-  broker.parts.groups.leave(name, [{ memberId, instanceId: null }])
+  void broker.parts.groups.leave(name, [{ memberId, instanceId: null }])
 }
 
 /** A commit of nobody, as administrators make it; its error if it is refused. */

@@ -27,6 +27,8 @@ export class ModernKit {
       limits: { ...DEFAULT_GROUP_LIMITS, maxSize },
       topics: { list: () => [...this.#topics.values()] },
       grew: ({ epoch }) => this.epochs.push(epoch),
+      keep: () => {},
+      drop: () => {},
     })
   }
 

@@ -11,8 +11,8 @@ import { changedEngine } from '../support/engines.ts'
 import { GroupClient } from '../support/group-client.ts'
 import { KafkaWorld } from '../support/kafka.ts'
 
-/** A broker whose store takes nothing more once `failure` is set. */
-function failing() {
+/** A broker whose store takes nothing more once `failure` is set. `durable`: it is one that outlives the process. */
+function failing(durable = false) {
   const engine = memoryEngine({ clock: new ManualClock() })
   const disk: { failure: Error | undefined } = { failure: undefined }
   const meta: Meta = {
@@ -20,7 +20,7 @@ function failing() {
     scan: (prefix) => engine.meta.scan(prefix),
     put: (changes) => (disk.failure === undefined ? engine.meta.put(changes) : Promise.reject(disk.failure)),
   }
-  return { disk, world: new KafkaWorld({ engine: changedEngine(engine, { meta }) }) }
+  return { disk, world: new KafkaWorld({ engine: changedEngine(engine, { meta, durable }) }) }
 }
 
 const FAILED = new OdradekError('STORAGE_ERROR', 'the disk failed')
@@ -46,17 +46,37 @@ it('what is no failure of the disk is ours, and no answer', async () => {
   await expect(new GroupClient(world).commit('orders', 0, 1)).rejects.toThrow('a mistake')
 })
 
-it('members go on where a generation could not be stored, and the broker raises it', async () => {
-  const { disk, world } = failing()
+it('nobody is told of a generation that could not be stored, and the broker raises it', async () => {
+  const { disk, world } = failing(true)
   await world.broker.createTopic('orders')
-  disk.failure = FAILED
   const client = new GroupClient(world)
-  expect(await client.joinAll()).toMatchObject({ errorCode: 0, generationId: 1 })
-  await client.leave()
-  await world.broker.topic('orders').subscribe(() => {}, { group: 'g' })
+  await client.joinAll()
+  disk.failure = FAILED
+  const again = KAFKA_ERRORS.COORDINATOR_NOT_AVAILABLE
+  expect(await client.sync([[client.memberId, [['orders', [0]]]]])).toMatchObject({ errorCode: again })
+  expect((await client.leave()).members).toMatchObject([{ errorCode: again }])
   await world.settle()
-  const raised = world.raised('error').map(({ context }) => context)
-  expect(raised.slice(0, 3)).toEqual(['storing group "g"', 'storing group "g"', 'forgetting group "g"'])
+  expect(world.raised('error').map(({ context }) => context)).toEqual([
+    'storing group "g"',
+    'storing group "g"',
+  ])
+  disk.failure = undefined
+  expect(await new GroupClient(world).joinAll()).toMatchObject({ errorCode: 0, generationId: 3 })
+})
+
+it('a name that changes hands while the disk fails does so, and the broker raises it', async () => {
+  const { disk, world } = failing(true)
+  await world.broker.createTopic('orders')
+  const client = new GroupClient(world)
+  await client.joinAll()
+  await client.leave()
+  disk.failure = FAILED
+  await world.broker
+    .topic('orders')
+    .subscribe(() => {}, { group: 'g', from: 'latest' })
+    .catch(() => undefined)
+  await world.settle()
+  expect(world.raised('error').map(({ context }) => context)).toContain('forgetting group "g"')
 })
 
 it('what expiry, a topic that goes and a name that changes hands could not store is raised', async () => {

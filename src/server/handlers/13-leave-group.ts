@@ -13,7 +13,7 @@ import { type Handler, handler } from '../handler.ts'
 
 const SINCE_SEVERAL = 3
 
-export const leaveGroup: Handler = handler(api, (request, call, world) => {
+export const leaveGroup: Handler = handler(api, async (request, call, world) => {
   const { groupId, memberId } = request
   if (!isGroupCoordinator(world, call, groupId)) {
     return { throttleTimeMs: 0, errorCode: KAFKA_ERRORS.NOT_COORDINATOR, members: [] }
@@ -21,7 +21,7 @@ export const leaveGroup: Handler = handler(api, (request, call, world) => {
   const isOne = call.version < SINCE_SEVERAL
   const leaving = isOne ? [{ memberId, groupInstanceId: null }] : request.members
   const refs = leaving.map((each) => ({ memberId: each.memberId, instanceId: each.groupInstanceId }))
-  const errors = world.parts.groups.leave(groupId, refs)
+  const errors = await world.parts.groups.leave(groupId, refs)
   const ofAll = isOne || errors[0] === 'INVALID_GROUP_ID' ? errors[0] : 'NONE'
   return {
     throttleTimeMs: 0,
