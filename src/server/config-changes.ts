@@ -3,6 +3,7 @@
  * of it or nothing.
  */
 import { DONE, type Outcome, outcomeOf, Refusal, refused, repeated } from './admin-errors.ts'
+import { TOPIC_CONFIGS } from './config-definitions.ts'
 import { RESOURCE_TYPES } from './config-values.ts'
 import type { ConfigTexts } from './topic-configs.ts'
 import type { World } from './world.ts'
@@ -54,9 +55,17 @@ async function changed<R extends Changed>(
   }
   if (resourceType === RESOURCE_TYPES.broker) {
     if (configs.length === 0) return DONE
-    throw new Refusal('INVALID_REQUEST', 'a broker has its configs from the options it is started with')
+    throw new Refusal('INVALID_REQUEST', configs.map(({ name }) => whyNot(name)).join('; '))
   }
   throw new Refusal('INVALID_REQUEST', `configs of resources of the type ${resourceType} do not change here`)
+}
+
+/** Of a config of the broker: none of them changes while it runs. */
+function whyNot(name: string): string {
+  const ofTopics = [...TOPIC_CONFIGS.values()].find(({ broker }) => broker === name)
+  return ofTopics === undefined
+    ? `${name} does not change while the broker runs: it is started with its configs`
+    : `${name} does not change while the broker runs: set ${ofTopics.name} of topics`
 }
 
 /** @throws Refusal where there is none */

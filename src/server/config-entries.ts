@@ -5,6 +5,7 @@
 import type { ConfigDefinition } from './config-definitions.ts'
 import { TOPIC_CONFIGS } from './config-definitions.ts'
 import { CONFIG_SOURCES, CONFIG_TYPES, type ConfigType } from './config-values.ts'
+import { GROUP_CONFIGS } from './group-options.ts'
 import type { ConfigTexts, TopicConfigs } from './topic-configs.ts'
 import type { World } from './world.ts'
 
@@ -47,30 +48,34 @@ function synonymsOf(
   return value === fallback ? [kafkas] : [{ name: as, value, source: CONFIG_SOURCES.staticBroker }, kafkas]
 }
 
+type Given = readonly [name: string, type: ConfigType, value: string, documentation: string]
+
 /** Of a node. They are options of the process: none of them changes while it runs. */
-export function brokerEntries({ cluster, options, configs }: World, id: number): ConfigEntry[] {
+export function brokerEntries({ cluster, options, configs, parts }: World, id: number): ConfigEntry[] {
   const node = cluster.nodes.find((each) => each.id === id)
   const listeners = [...(node?.advertised ?? [])].map(([name, { host, port }]) => `${name}://${host}:${port}`)
-  const given: readonly (readonly [name: string, type: ConfigType, value: string, documentation: string])[] =
+  const given: readonly Given[] = [
+    ['advertised.listeners', 'list', listeners.join(','), 'Where clients reach this broker.'],
     [
-      ['advertised.listeners', 'list', listeners.join(','), 'Where clients reach this broker.'],
-      [
-        'auto.create.topics.enable',
-        'boolean',
-        String(options.autoCreateTopics),
-        'Whether topics that are asked for come to be.',
-      ],
-      ['broker.id', 'int', String(id), 'The number of this broker.'],
-      ['default.replication.factor', 'int', '1', 'Replicas of a partition. Here there is one.'],
-      ['delete.topic.enable', 'boolean', 'true', 'Whether topics can be deleted.'],
-      ['node.id', 'int', String(id), 'The number of this broker.'],
-      [
-        'num.partitions',
-        'int',
-        String(options.defaultPartitions),
-        'Partitions of a topic that says nothing of them.',
-      ],
-    ]
+      'auto.create.topics.enable',
+      'boolean',
+      String(options.autoCreateTopics),
+      'Whether topics that are asked for come to be.',
+    ],
+    ['broker.id', 'int', String(id), 'The number of this broker.'],
+    ['default.replication.factor', 'int', '1', 'Replicas of a partition. Here there is one.'],
+    ['delete.topic.enable', 'boolean', 'true', 'Whether topics can be deleted.'],
+    ['node.id', 'int', String(id), 'The number of this broker.'],
+    [
+      'num.partitions',
+      'int',
+      String(options.defaultPartitions),
+      'Partitions of a topic that says nothing of them.',
+    ],
+    ...GROUP_CONFIGS.map(({ name, option, documentation }): Given => {
+      return [name, 'int', String(parts.groups.limits[option]), documentation]
+    }),
+  ]
   const own = given.map(([name, type, value, documentation]) =>
     entry(name, type, [{ name, value, source: CONFIG_SOURCES.staticBroker }], documentation, true),
   )

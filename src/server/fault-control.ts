@@ -75,7 +75,10 @@ export class FaultControl {
   static async open(faults: Faults, port: number): Promise<FaultControl> {
     const log = new RequestLog()
     const routes = new Routes(faults, log)
-    const http = await HttpPort.open({ host: HOST, port }, (request) => routes.page(request), refused)
+    const http = await HttpPort.open({ host: HOST, port }, (request) => routes.page(request), {
+      refused,
+      idleMs: 0,
+    })
     return new FaultControl(
       http,
       faults.onRequest((request) => log.add(request)),

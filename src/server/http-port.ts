@@ -40,15 +40,22 @@ export interface Page {
 /** What is answered; it must not throw. */
 export type Pages = (request: HttpRequest) => Page | Promise<Page>
 
+interface HttpPortOptions {
+  /** The page of who calls it by another name. */
+  readonly refused?: (status: number, text: string) => Page
+  /** How long a connection may be silent; 0 for ever, where pages come in pieces. */
+  readonly idleMs?: number
+}
+
 export class HttpPort {
   readonly address: Address
   readonly #server: Server
 
-  /** Port 0: a free one. `refused`: the page of who calls it by another name. @throws OdradekError LISTEN_ERROR */
+  /** Port 0: a free one. @throws OdradekError LISTEN_ERROR */
   static async open(
     address: Address,
     pages: Pages,
-    refused: (status: number, text: string) => Page = plain,
+    { refused = plain, idleMs = TIMEOUT_MS }: HttpPortOptions = {},
   ): Promise<HttpPort> {
     const local = isLoopback(address.host)
     const server = createServer((request, response) => {
@@ -60,7 +67,7 @@ export class HttpPort {
     server.maxConnections = MAX_CONNECTIONS
     server.headersTimeout = TIMEOUT_MS
     server.requestTimeout = TIMEOUT_MS
-    server.timeout = TIMEOUT_MS
+    server.timeout = idleMs
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error) => reject(listenError(address, error)))
       server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
@@ -118,8 +125,6 @@ async function write(
   const gone = new AbortController()
   const { signal } = gone
   response.once('close', () => gone.abort())
-  // There may be nothing to say for long.
-  response.socket?.setTimeout(0)
   response.flushHeaders()
   for await (const piece of pieces(signal)) {
     if (!response.write(piece)) await once(response, 'drain', { signal })

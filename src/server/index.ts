@@ -1,5 +1,6 @@
 /** `odradek/server`: a broker at a port, for Kafka's clients. */
 
+export type { GroupOptions } from './group-options.ts'
 export type { SaslMechanism, SaslOptions, ScramCredential } from './sasl-options.ts'
 export type { ScramMechanism } from './scram.ts'
 export { type KafkaServer, RELEASES, type Release, type ServerAddress, serve } from './server.ts'

@@ -6,14 +6,31 @@ import { codeThrown } from '../support/world.ts'
 describe('defaults', () => {
   it("are Kafka's port, on this machine alone", () => {
     expect(serverSettings({}).listeners).toEqual([
-      { name: 'PLAINTEXT', host: '127.0.0.1', port: 9092, advertised: { host: '127.0.0.1' } },
+      {
+        name: 'PLAINTEXT',
+        host: '127.0.0.1',
+        port: 9092,
+        advertised: { host: '127.0.0.1' },
+        isGuessed: false,
+      },
     ])
   })
 
   it('are one node, topics made when asked for, and bounds for everything', () => {
     const { nodes, world, limits } = serverSettings({})
     expect(nodes).toBe(1)
-    expect(world).toEqual({ autoCreateTopics: true, defaultPartitions: 1 })
+    expect(world).toEqual({
+      autoCreateTopics: true,
+      defaultPartitions: 1,
+      groups: {
+        minSessionTimeoutMs: 6_000,
+        maxSessionTimeoutMs: 1_800_000,
+        initialRebalanceDelayMs: 0,
+        maxSize: 10_000,
+        consumerSessionTimeoutMs: 45_000,
+        consumerHeartbeatIntervalMs: 5_000,
+      },
+    })
     expect(limits).toEqual({
       maxRequestBytes: 104_857_600,
       maxBufferedBytes: 268_435_456,
@@ -30,13 +47,16 @@ describe('defaults', () => {
 
 describe('listeners', () => {
   it.each(['0.0.0.0', '::'])('on all addresses, %s, advertise localhost where nothing is said', (host) => {
-    expect(serverSettings({ host, insecure: true }).listeners[0]?.advertised).toEqual({ host: 'localhost' })
+    expect(serverSettings({ host, insecure: true }).listeners[0]).toMatchObject({
+      advertised: { host: 'localhost' },
+      isGuessed: true,
+    })
   })
 
   it('advertise what they are told', () => {
     const advertised = { host: 'kafka.example', port: 19_092 }
     const options = { host: '0.0.0.0', advertised, insecure: true }
-    expect(serverSettings(options).listeners[0]?.advertised).toEqual(advertised)
+    expect(serverSettings(options).listeners[0]).toMatchObject({ advertised, isGuessed: false })
   })
 
   it('may be several, each with its own', () => {
@@ -67,6 +87,7 @@ describe('options that cannot be', () => {
     ['no node', { nodes: 0 }],
     ['too many nodes', { nodes: 1_001 }],
     ['to advertise any port', { advertised: { port: 0 } }],
+    ['to advertise all addresses', { advertised: { host: '0.0.0.0' } }],
     ['to advertise something else', { advertised: { name: 'x' } }],
     ['no listeners', { listeners: [] }],
     ['listeners that are no list', { listeners: { port: 1 } }],
@@ -77,6 +98,13 @@ describe('options that cannot be', () => {
     ['requests of no bytes', { maxRequestBytes: 0 }],
     ['no connections', { maxConnections: 0 }],
     ['idle at once', { maxIdleMs: 0 }],
+    ['groups of nobody', { groups: { maxSize: 0 } }],
+    ['half a session', { groups: { minSessionTimeoutMs: 0.5 } }],
+    ['sessions without an end', { groups: { maxSessionTimeoutMs: 2 ** 31 } }],
+    ['half a delay', { groups: { initialRebalanceDelayMs: 0.5 } }],
+    ['the shortest longer than the longest', { groups: { maxSessionTimeoutMs: 5_999 } }],
+    ['heartbeats that come too late', { groups: { consumerHeartbeatIntervalMs: 45_000 } }],
+    ['unknown bounds of groups', { groups: { sessionTimeoutMs: 1 } }],
     ['neither yes nor no', { autoCreateTopics: 'yes' }],
     ['no partitions', { defaultPartitions: 0 }],
     ['too many partitions', { defaultPartitions: 100_001 }],

@@ -76,6 +76,18 @@ describe('serve', () => {
     expect(server.bootstrap).toBe('kafka.example:19092,kafka.example:19093')
   })
 
+  it('warns who listens everywhere and does not say under which name', async () => {
+    const warned: object[] = []
+    const logger = { debug() {}, info() {}, error() {}, warn: (about: object) => void warned.push(about) }
+    await using broker = createBroker({ logger })
+    const everywhere = { host: '0.0.0.0', port: 0, insecure: true }
+    await (await serve(broker, { ...everywhere, advertised: { host: 'kafka.example' } })).close()
+    await (await serve(broker, { port: 0 })).close()
+    expect(warned).toEqual([])
+    await using _ = await serve(broker, everywhere)
+    expect(warned).toEqual([{ host: '0.0.0.0', listener: 'PLAINTEXT', advertised: 'localhost' }])
+  })
+
   it('has a port for each node and listener, and answers at all of them', async () => {
     await using broker = createBroker()
     const listeners = [

@@ -1,12 +1,23 @@
 /** `odradek serve`: a broker at a port, until it is interrupted. */
-import { type OpenOptions, openBroker } from '../../index.ts'
+
+import { type Broker, type OpenOptions, openBroker } from '../../index.ts'
 import { SystemClock } from '../../model/clock.ts'
+import type { FaultControl } from '../../server/fault-control.ts'
+import { GROUP_CONFIGS, type GroupOptions } from '../../server/group-options.ts'
 import { type KafkaServer, RELEASES, serve as serveBroker } from '../../server/server.ts'
-import { argumentsOf, NO_WORDS, numberOf } from '../arguments.ts'
+import { type Arguments, argumentsOf, NO_WORDS, near, numberOf, pairsOf } from '../arguments.ts'
+import { banner } from '../banner.ts'
 import { type Command, type Io, OK, UsageError } from '../command.ts'
 import { isLogLevel, type LogFormat, type LogLevel, logTo } from '../log.ts'
 import { Printer } from '../printer.ts'
 import { clientSettings, SECURITY_HELP, SECURITY_OPTIONS, securityOptions } from '../security.ts'
+import { table } from '../table.ts'
+
+const CONFIG_ROWS = GROUP_CONFIGS.map(({ name, fallback, documentation }) => [
+  `  ${name}`,
+  String(fallback),
+  documentation,
+])
 
 const HELP = `odradek serve: a broker that Kafka's clients can use
 
@@ -14,23 +25,31 @@ Usage
   odradek serve [options]
 
 Options
-  --port <port>            to listen at (default 9092); 0 takes any free one
+  -p, --port <port>        to listen at (default 9092); 0 takes any free one
   --host <address>         to listen on (default 127.0.0.1, this machine alone)
   --advertised <host[:port]>
-                           what clients are told to connect to, where that is another address
-  --data <directory>       keeps everything in a directory; without it, in memory, until the process ends
+                           what clients are told to connect to, where that is another address; with --host 0.0.0.0
+                           else localhost, with which only clients on this machine get on
+  -d, --data <directory>   keeps everything in a directory; without it, in memory, until the process ends
   --durability <mode>      with --data: fsync (default; an acknowledged record is on the disk) or os (it
                            survives the process, not a power failure)
   --nodes <count>          virtual brokers, each at a port of its own (default 1)
   --partitions <count>     of topics that are made without saying how many (default 1)
   --no-auto-create         topics are not made because a client asks for them
+  -c, --config <name=value>
+                           a config of groups, below; several times for several
 ${SECURITY_HELP}
   --metrics-port <port>    for Prometheus (/metrics) and for health (/healthz, /readyz), by HTTP; on this machine
                            alone, unless --insecure is given: then on --host
   --as <release>           tells clients that it is an older Kafka: ${RELEASES.join(', ')}
+  --faults-port <port>     for tests of clients, never else: whoever is on this machine can have errors answered,
+                           connections dropped and leaders moved, by HTTP: docs/guide/testing.md
   --log <format>           text or json, to standard error (default: text on a terminal, else json)
   --log-level <level>      debug, info, warn or error (default info)
   --help                   this page
+
+Configs, by Kafka's names
+${table(CONFIG_ROWS).join('\n')}
 
 Once it listens, it says on standard output where, and how to connect. SIGINT and SIGTERM end it: requests under way
 are answered, everything is stored, and the exit code is 0. A second one ends it at once; with --data nothing that
@@ -50,11 +69,16 @@ const OPTIONS = {
   partitions: { type: 'string' },
   'no-auto-create': { type: 'boolean' },
   ...SECURITY_OPTIONS,
+  config: { type: 'string', short: 'c', multiple: true },
   'metrics-port': { type: 'string' },
+  'faults-port': { type: 'string' },
   as: { type: 'string' },
   log: { type: 'string' },
   'log-level': { type: 'string' },
 } as const
+
+/** What the chance of faults comes from; a fault can bring its own. */
+const FAULTS_SEED = 1
 
 export const serveCommand: Command = {
   help: HELP,
@@ -64,23 +88,25 @@ export const serveCommand: Command = {
 type ServeOptions = NonNullable<Parameters<typeof serveBroker>[1]>
 type MetricsOptions = NonNullable<ServeOptions['metrics']>
 type Release = (typeof RELEASES)[number]
-type Given = ReturnType<typeof argumentsOf>['options']
+type Given = Arguments['options']
 
 async function serve(args: readonly string[], io: Io): Promise<number> {
   const given = argumentsOf(args, OPTIONS, NO_WORDS)
   const { options } = given
+  const data = options.data === undefined ? undefined : String(options.data)
   const clock = new SystemClock()
   const logger = logTo(io.stderr, { ...logOptions(options, io), now: () => clock.now() })
   const security = await securityOptions(given)
-  const listener = { ...listenerOptions(options), ...security }
+  const settings = { ...listenerOptions(options), ...groupOptions(given), ...security }
+  const faultsPort = numberOf('faults-port', options['faults-port'], { min: 0, max: 65_535 })
   const interrupted = io.interrupted()
-  const { url, settings } = engineOptions(options)
-  const broker = await openBroker(url, { ...settings, clock, logger })
+  const engine = engineOptions(options)
+  const broker = await openBroker(engine.url, { ...engine.settings, clock, logger })
   try {
-    const server = await serveBroker(broker, listener)
+    const { server, control } = await opened(broker, settings, faultsPort)
     clock.hold(true)
     const printer = new Printer(io.stdout)
-    await printer.lines(banner(server, options, clientSettings(security)))
+    await printer.lines(banner(server, control?.url, data, clientSettings(security)))
     await printer.flush()
     logger.info({ addresses: server.addresses, clusterId: server.clusterId }, 'listening')
     await new Promise<void>((resolve) => {
@@ -88,6 +114,7 @@ async function serve(args: readonly string[], io: Io): Promise<number> {
       else interrupted.addEventListener('abort', () => resolve(), { once: true })
     })
     logger.info({ connections: server.connections }, 'closing')
+    await control?.close()
     await server.close()
   } finally {
     await broker.close()
@@ -95,6 +122,22 @@ async function serve(args: readonly string[], io: Io): Promise<number> {
   }
   logger.info({}, 'closed')
   return OK
+}
+
+interface Opened {
+  readonly server: KafkaServer
+  readonly control?: FaultControl | undefined
+}
+
+/** Nothing stands between a client and the broker unless faults are asked for. */
+async function opened(
+  broker: Broker,
+  settings: ServeOptions,
+  faultsPort: number | undefined,
+): Promise<Opened> {
+  if (faultsPort === undefined) return { server: await serveBroker(broker, settings) }
+  const { serveWithFaults } = await import('../../server/fault-control.ts')
+  return serveWithFaults(broker, settings, FAULTS_SEED, faultsPort)
 }
 
 function logOptions(options: Given, { stderr }: Io): { format: LogFormat; level: LogLevel } {
@@ -120,6 +163,24 @@ function listenerOptions(options: Given): Parameters<typeof serveBroker>[1] {
     ...metricsOptions(options),
     ...(options.as === undefined ? {} : { as: releaseOf(String(options.as)) }),
   }
+}
+
+/** @throws UsageError */
+function groupOptions({ lists }: Arguments): { groups?: GroupOptions } {
+  const groups: Record<string, number> = {}
+  for (const [name, value] of pairsOf('config', lists.config)) {
+    const option = GROUP_CONFIGS.find((each) => each.name === name)?.option
+    if (option === undefined) throw unknownConfig(name)
+    groups[option] = numberOf(`config ${name}`, value, { min: 0, max: 2 ** 31 - 1 }) as number
+  }
+  return lists.config === undefined ? {} : { groups }
+}
+
+function unknownConfig(name: string): UsageError {
+  const known = GROUP_CONFIGS.map((each) => each.name)
+  const meant = near(name, known)
+  const hint = meant === undefined ? `; there are ${known.join(', ')}` : `; ${meant}?`
+  return new UsageError(`--config: there is no "${name}" here${hint}`)
 }
 
 function metricsOptions({ host, insecure, 'metrics-port': given }: Given): { metrics?: MetricsOptions } {
@@ -156,46 +217,4 @@ function engineOptions({ data, durability }: Given): { url: string; settings: Op
     return { url: `file:${data}`, settings: durability === undefined ? {} : { durability } }
   if (durability !== undefined) throw new UsageError('--durability goes with --data')
   return { url: 'memory:', settings: {} }
-}
-
-/** `settings`: what clients have to be told beside the address. */
-function metricsLine({ metricsAddress }: KafkaServer): string[] {
-  return metricsAddress === undefined
-    ? []
-    : [`Metrics are at http://${metricsAddress.host}:${metricsAddress.port}/metrics.`]
-}
-
-function banner(server: KafkaServer, { data }: Given, settings: readonly string[]): string[] {
-  const { bootstrap } = server
-  const kept = data === undefined ? 'in memory, until it ends; --data <directory> keeps it' : `in ${data}`
-  const list = bootstrap
-    .split(',')
-    .map((address) => `'${address}'`)
-    .join(', ')
-  const metrics = metricsLine(server)
-  const what = `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`
-  if (settings.length > 0) {
-    const told = settings.map((setting) => `  ${setting}`)
-    return [
-      what,
-      ...metrics,
-      '',
-      'Clients need:',
-      `  bootstrap.servers=${bootstrap}`,
-      ...told,
-      '',
-      'Ctrl-C ends it.',
-    ]
-  }
-  return [
-    what,
-    ...metrics,
-    '',
-    `  kcat -b ${bootstrap} -L                       topics and partitions`,
-    `  echo hello | kcat -b ${bootstrap} -P -t greetings`,
-    `  kcat -b ${bootstrap} -C -t greetings -e`,
-    `  new Kafka({ brokers: [${list}] })               KafkaJS; any other client: bootstrap.servers=${bootstrap}`,
-    '',
-    'Ctrl-C ends it.',
-  ]
 }

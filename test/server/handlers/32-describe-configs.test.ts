@@ -120,13 +120,16 @@ describe('DescribeConfigs of a topic', () => {
 
 describe('DescribeConfigs of other things', () => {
   it('answers what each broker goes by, read-only, whichever of them is asked', async () => {
-    const world = inMemory({ nodes: 2, defaultPartitions: 3, autoCreateTopics: false })
+    const groups = { maxSize: 7 }
+    const world = inMemory({ nodes: 2, defaultPartitions: 3, autoCreateTopics: false, groups })
     const { error, configs } = await describeOne(world, 'broker', '1')
     expect(error).toBe('NONE')
     const value = (name: string) => configs.get(name)?.value
     expect(value('node.id')).toBe('1')
     expect(value('num.partitions')).toBe('3')
     expect(value('auto.create.topics.enable')).toBe('false')
+    expect(value('group.max.size')).toBe('7')
+    expect(value('group.min.session.timeout.ms')).toBe('6000')
     expect(value('advertised.listeners')).toBe('PLAINTEXT://localhost:9093')
     expect(value('log.retention.bytes')).toBe('268435456')
     expect(value('log.retention.ms')).toBe('604800000')

@@ -112,6 +112,19 @@ describe('AlterConfigs', () => {
     expect(setOf(world, 't')).toEqual({})
   })
 
+  it('says of configs of a broker how else to get there', async () => {
+    const asked: [string, string][] = [
+      ['log.retention.ms', '1'],
+      ['num.io.threads', '8'],
+    ]
+    const resources = [resource(RESOURCE_TYPES.broker, '', asked)]
+    const { responses } = await new KafkaWorld().send(alterConfigs, 2, { resources, validateOnly: false })
+    expect(responses[0]?.errorMessage).toBe(
+      'log.retention.ms does not change while the broker runs: set retention.ms of topics; ' +
+        'num.io.threads does not change while the broker runs: it is started with its configs',
+    )
+  })
+
   it('takes no change of a broker for done', async () => {
     expect(await alter(new KafkaWorld(), [resource(RESOURCE_TYPES.broker, '0')])).toEqual(['NONE'])
   })

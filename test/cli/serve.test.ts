@@ -1,4 +1,4 @@
-/** `odradek serve` with TLS and users: what it takes, refuses and says. */
+/** The options of `odradek serve`: what it takes, refuses and says. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -68,6 +68,21 @@ describe('odradek serve', () => {
     expect((await served(...TLS, '--metrics-port', '0')).stdout).toMatch(/Metrics are at http/)
   })
 
+  it('says where faults are ordered, if it is asked for that', async () => {
+    expect((await served('--faults-port', '0')).stdout).toMatch(
+      /Faults are ordered at http:\/\/127\.0\.0\.1:\d+\/faults: for tests alone\./,
+    )
+    expect((await served()).stdout).not.toContain('Faults')
+  })
+
+  it('takes configs of groups by Kafka’s names', async () => {
+    const configs = ['-c', 'group.min.session.timeout.ms=1000', '--config', 'group.max.size=5']
+    expect((await served(...configs)).code).toBe(0)
+    expect((await served('-c', 'group.max.session.timeout.ms=5')).stderr).toContain(
+      'groups.minSessionTimeoutMs is at most maxSessionTimeoutMs',
+    )
+  })
+
   it('may say that it is an older Kafka', async () => {
     expect((await served('--as', '2.8')).code).toBe(0)
   })
@@ -80,6 +95,11 @@ describe('odradek serve', () => {
     [['--users', 'nowhere'], '--users cannot be read: ENOENT'],
     [['--metrics-port', 'x'], '--metrics-port is a whole number from 0 to 65535; not "x"'],
     [['--as', '2.7'], '--as is one of 0.11, 1.0, 2.0, 2.8, 3.9, 4.1; not "2.7"'],
+    [['--faults-port', 'x'], '--faults-port is a whole number from 0 to 65535; not "x"'],
+    [['-c', 'group.max.size'], '--config is name=value; not "group.max.size"'],
+    [['-c', 'group.max.size=x'], '--config group.max.size is a whole number from 0 to 2147483647; not "x"'],
+    [['-c', 'group.max.sise=5'], '--config: there is no "group.max.sise" here; group.max.size?'],
+    [['-c', 'zzz=5'], '--config: there is no "zzz" here; there are group.consumer.heartbeat'],
     [['--user', 'alice'], '--user is name:password; not "alice"'],
     [['--user', ':x'], '--user is name:password; not ":x"'],
     [['--user', 'alice:'], '--user is name:password; not "alice:"'],
