@@ -7,6 +7,8 @@ import { MiB } from '../model/limits.ts'
 export interface ServerLimits {
   /** Of one request; Kafka's socket.request.max.bytes. */
   readonly maxRequestBytes: number
+  /** Of one that is no Produce. */
+  readonly maxPlainRequestBytes: number
   /** Requests and responses of all connections together. */
   readonly maxBufferedBytes: number
   readonly maxConnections: number
@@ -16,6 +18,11 @@ export interface ServerLimits {
 }
 
 export const DEFAULT_MAX_REQUEST_BYTES: number = 100 * MiB
+/**
+ * Of any request but Produce, whose bytes are records: what is read of the others takes up to fifty times as much in
+ * objects. A large group's assignment has room.
+ */
+export const DEFAULT_MAX_PLAIN_REQUEST_BYTES: number = 8 * MiB
 export const DEFAULT_MAX_BUFFERED_BYTES: number = 256 * MiB
 export const DEFAULT_MAX_CONNECTIONS = 10_000
 export const DEFAULT_MAX_IDLE_MS = 600_000
@@ -23,10 +30,10 @@ export const DEFAULT_MAX_IDLE_MS = 600_000
 /** Of a request, before it is known who sends it. */
 export const MAX_UNAUTHENTICATED_BYTES = 65_536
 /**
- * Of any request but Produce, whose bytes are records: what is read of the others takes up to fifty times as much in
- * objects. A large group's assignment has room.
+ * Topics, partitions, members and the like that one request names in all: twice as many as there are partitions, as a
+ * rule (`maxPartitions`). A name can be a single byte, so that bytes alone bound neither the work nor the answer.
  */
-export const MAX_PLAIN_REQUEST_BYTES: number = 8 * MiB
+export const MAX_REQUEST_ITEMS = 131_072
 export const AUTHENTICATION_DEADLINE_MS = 5_000
 /** Requests of one connection that were started and whose responses have not left the line. */
 export const MAX_IN_FLIGHT = 32

@@ -19,7 +19,7 @@ import { WireReader } from '../wire/reader.ts'
 import { checkSize } from './frame-size.ts'
 import { type Answer, type Call, Disconnect, type Handler } from './handler.ts'
 import { unsupportedApiVersions } from './handlers/18-api-versions.ts'
-import { MAX_PLAIN_REQUEST_BYTES } from './limits.ts'
+import { DEFAULT_MAX_PLAIN_REQUEST_BYTES, MAX_REQUEST_ITEMS } from './limits.ts'
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
@@ -45,11 +45,18 @@ export class Router {
   readonly #logger: Logger
   #handlers: ReadonlyMap<number, Handler> = new Map()
   readonly #interceptors: readonly Interceptor[]
+  readonly #maxPlainRequestBytes: number
 
-  constructor(world: World, handlers: readonly Handler[], interceptors: readonly Interceptor[] = []) {
+  constructor(
+    world: World,
+    handlers: readonly Handler[],
+    interceptors: readonly Interceptor[] = [],
+    maxPlainRequestBytes: number = DEFAULT_MAX_PLAIN_REQUEST_BYTES,
+  ) {
     this.#world = world
     this.#logger = world.parts.ctx.logger
     this.#interceptors = interceptors
+    this.#maxPlainRequestBytes = maxPlainRequestBytes
     this.speak(handlers)
   }
 
@@ -75,7 +82,7 @@ export class Router {
         const answer = tokens(frame)
         return answer instanceof Promise ? answer.catch(failed) : answer
       }
-      const from = new WireReader(frame)
+      const from = new WireReader(frame, 0, MAX_REQUEST_ITEMS)
       const header = readRequestHeader(from)
       name = nameOf(header, this.#handlers.get(header.apiKey))
       const answer = this.#answer(header, from, session)
@@ -100,7 +107,9 @@ export class Router {
       }
       throw new OdradekError('PROTOCOL_ERROR', `versions ${min} to ${max} are spoken`)
     }
-    if (apiKey !== produce.key) checkSize(from.bytes.length, MAX_PLAIN_REQUEST_BYTES, 'of any but Produce')
+    if (apiKey !== produce.key) {
+      checkSize(from.bytes.length, this.#maxPlainRequestBytes, 'maxPlainRequestBytes, for any but Produce')
+    }
     const { listener, node } = session.door
     const call = { version, clientId: header.clientId ?? '', client: session, session, node, listener }
     const answer = this.#pass({ handler, body: readRequest(api, version, from), call, session }, 0)

@@ -2,12 +2,13 @@
 import { count, flag, invalid, known, nonNegative, positive } from '../core/settings.ts'
 import { MAX_PARTITIONS } from '../model/limits.ts'
 import { isLoopback } from './addresses.ts'
+import { type BoundsOptions, DEFAULT_BOUNDS } from './bounds.ts'
 import type { Address } from './cluster.ts'
-import { type GroupOptions, groupSettings } from './group-options.ts'
 import {
   DEFAULT_MAX_BUFFERED_BYTES,
   DEFAULT_MAX_CONNECTIONS,
   DEFAULT_MAX_IDLE_MS,
+  DEFAULT_MAX_PLAIN_REQUEST_BYTES,
   DEFAULT_MAX_REQUEST_BYTES,
   type ServerLimits,
 } from './limits.ts'
@@ -24,7 +25,7 @@ export interface ListenerOptions {
   readonly host?: string
   /** Default 9092; 0 is any free one. Several nodes take as many ports, from this one on. */
   readonly port?: number
-  /** Where clients are told to connect. Default: where it listens; for all addresses `localhost`, with a warning. */
+  /** Where clients are told to connect. Default: where it listens, or `localhost` for all addresses. */
   readonly advertised?: { readonly host?: string; readonly port?: number }
   /** Key and certificate: then clients connect by TLS, and not otherwise. */
   readonly tls?: TlsOptions
@@ -57,10 +58,10 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly autoCreateTopics?: boolean
   /** Partitions of topics that are created without saying how many. Default 1. */
   readonly defaultPartitions?: number
-  /** Times and sizes of groups of Kafka's protocol. */
-  readonly groups?: GroupOptions
   /** Of one request. Default 100 MiB. */
   readonly maxRequestBytes?: number
+  /** Of one that is no Produce: what is read of it takes up to fifty times as much memory. Default 8 MiB. */
+  readonly maxPlainRequestBytes?: number
   /** Requests and responses of all connections together. Default 256 MiB. */
   readonly maxBufferedBytes?: number
   /** Default 10,000. */
@@ -69,6 +70,14 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly maxConnectionsPerAddress?: number
   /** Milliseconds without a byte after which a connection is closed. Default 10 minutes. */
   readonly maxIdleMs?: number
+  /** Partitions of all topics together, beyond which clients make no more. Default 50,000. */
+  readonly maxPartitions?: number
+  /** Groups of Kafka's protocol, with those that nobody is in any more. Default 50,000. */
+  readonly maxGroups?: number
+  /** Committed offsets of all groups together. Default 1,000,000. */
+  readonly maxCommittedOffsets?: number
+  /** Default 50,000. */
+  readonly maxTransactionalIds?: number
   /** What clients are told that this is: versions of APIs that came later are not spoken. Default: the newest. */
   readonly as?: Release
   /** Default: none. */
@@ -80,8 +89,6 @@ export interface ListenerSettings {
   readonly host: string
   readonly port: number
   readonly advertised: Partial<Address>
-  /** It listens on all addresses, and nobody said by which name clients of other machines reach it. */
-  readonly isGuessed: boolean
   readonly tls: TlsSettings | undefined
   readonly sasl: SaslSettings | undefined
 }
@@ -102,12 +109,16 @@ const OPTIONS = [
   'nodes',
   'autoCreateTopics',
   'defaultPartitions',
-  'groups',
   'maxRequestBytes',
+  'maxPlainRequestBytes',
   'maxBufferedBytes',
   'maxConnections',
   'maxConnectionsPerAddress',
   'maxIdleMs',
+  'maxPartitions',
+  'maxGroups',
+  'maxCommittedOffsets',
+  'maxTransactionalIds',
   'metrics',
   'as',
 ] as const
@@ -135,10 +146,15 @@ export function serverSettings(options: ServeOptions): ServerSettings {
         count('defaultPartitions', given.defaultPartitions, 1),
         MAX_PARTITIONS,
       ),
-      groups: groupSettings(given.groups),
+      bounds: boundsOf(given),
     },
     limits: {
       maxRequestBytes: count('maxRequestBytes', given.maxRequestBytes, DEFAULT_MAX_REQUEST_BYTES),
+      maxPlainRequestBytes: count(
+        'maxPlainRequestBytes',
+        given.maxPlainRequestBytes,
+        DEFAULT_MAX_PLAIN_REQUEST_BYTES,
+      ),
       maxBufferedBytes: count('maxBufferedBytes', given.maxBufferedBytes, DEFAULT_MAX_BUFFERED_BYTES),
       maxConnections,
       maxConnectionsPerAddress: count(
@@ -150,6 +166,16 @@ export function serverSettings(options: ServeOptions): ServerSettings {
     },
     as: given.as === undefined ? undefined : releaseOf(given.as),
     metrics: given.metrics && metricsOf(given.metrics),
+  }
+}
+
+function boundsOf(options: ServeOptions): BoundsOptions {
+  const of = (name: keyof BoundsOptions): number => count(name, options[name], DEFAULT_BOUNDS[name])
+  return {
+    maxPartitions: of('maxPartitions'),
+    maxGroups: of('maxGroups'),
+    maxCommittedOffsets: of('maxCommittedOffsets'),
+    maxTransactionalIds: of('maxTransactionalIds'),
   }
 }
 
@@ -178,15 +204,12 @@ function listenerOf(where: string, options: ListenerOptions, nodes: number): Lis
   const port = portOf(`${where}: port`, options.port, DEFAULT_PORT, nodes)
   const advertised = known(`${where}: advertised`, options.advertised, ['host', 'port'])
   const { tls, sasl } = securityOf(where, host, options)
-  const isEverywhere = WILDCARDS.has(host)
-  const own = text(`${where}: advertised.host`, advertised.host, isEverywhere ? 'localhost' : host)
-  if (WILDCARDS.has(own)) throw invalid(`${where}: advertised.host is one that clients can reach, not ${own}`)
+  const own = WILDCARDS.has(host) ? 'localhost' : host
   const settings = {
     name: text(`${where}: name`, options.name, DEFAULT_LISTENER),
     host,
     port,
-    advertised: { host: own },
-    isGuessed: isEverywhere && advertised.host === undefined,
+    advertised: { host: text(`${where}: advertised.host`, advertised.host, own) },
     tls,
     sasl,
   }

@@ -55,8 +55,6 @@ export interface ServerAddress {
 }
 
 const CLUSTER_ID = 'kafka/cluster-id'
-const LOCAL_ALONE =
-  'clients of other machines and of containers cannot stay: they are told to connect to localhost; advertise a name of this machine'
 const served = new WeakSet<Broker>()
 
 /**
@@ -159,7 +157,12 @@ export class KafkaServer implements AsyncDisposable {
     this.#places = new Places(limits)
     this.#shared = {
       ctx: this.#ctx,
-      router: new Router(world, handlers, [...(settings.metrics ? [this.#counting] : []), ...interceptors]),
+      router: new Router(
+        world,
+        handlers,
+        [...(settings.metrics ? [this.#counting] : []), ...interceptors, world.bounds.interceptor],
+        limits.maxPlainRequestBytes,
+      ),
       limits,
       buffered: new BufferedBytes(limits.maxBufferedBytes),
       traffic: this.#traffic,
@@ -169,11 +172,6 @@ export class KafkaServer implements AsyncDisposable {
     })
     const [first] = settings.listeners as readonly [ListenerSettings]
     this.bootstrap = cluster.nodes.map(({ advertised }) => written(advertised.get(first.name))).join()
-    for (const { host, name, advertised, isGuessed } of settings.listeners) {
-      if (!isGuessed) continue
-      const about = { host, listener: name, advertised: advertised.host }
-      this.#ctx.logger.warn(about, LOCAL_ALONE)
-    }
     for (const each of open) {
       const door: Door = {
         listener: each.settings.name,

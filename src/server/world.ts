@@ -10,6 +10,7 @@ import type { Partition } from '../core/partition.ts'
 import { noCompression } from '../log/format/compression.ts'
 import { crc32c } from '../log/format/crc32c.ts'
 import type { ProducerInfo } from '../model/batch.ts'
+import { Bounds, type BoundsOptions, DEFAULT_BOUNDS } from './bounds.ts'
 import type { Cluster } from './cluster.ts'
 import { FetchSessions } from './fetch-sessions.ts'
 import type { Codecs } from './produced-batch.ts'
@@ -23,6 +24,8 @@ export interface WorldOptions {
   readonly defaultPartitions: number
   /** Bounds of classic groups. Default: Kafka's, without the initial delay. */
   readonly groups?: Partial<GroupLimits>
+  /** What clients may make the broker keep. Default: those of a server. */
+  readonly bounds?: BoundsOptions
 }
 
 /** Whether a batch of a transaction may go to a partition now: `NONE`, or the error code. Asked in the run that appends it. */
@@ -41,6 +44,7 @@ export class World {
   readonly configs: TopicConfigs
   readonly transactions: ProducerTransactions
   readonly fetchSessions: FetchSessions
+  readonly bounds: Bounds
   readonly codecs: Codecs
   readonly verifyTransaction: VerifyTransaction
 
@@ -51,6 +55,7 @@ export class World {
     this.options = options
     this.parts.groups.configure(options.groups ?? {})
     this.configs = new TopicConfigs(this.parts)
+    this.bounds = new Bounds(this.parts, options.bounds ?? DEFAULT_BOUNDS)
     this.fetchSessions = new FetchSessions(this.parts.ctx.clock, this.parts.ctx.random)
     const { codecs } = this.parts.engine
     this.codecs = {

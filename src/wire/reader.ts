@@ -13,13 +13,28 @@ import { OdradekError } from '../model/errors.ts'
 import { UUID_BYTES, uuidText } from './uuid.ts'
 
 const MAX_UVARINT_BYTES = 5
+/** No bound but that of the frame. */
+const ANY_ITEMS = 2 ** 30
+
 export class WireReader {
   readonly bytes: Uint8Array
   at: number
+  #itemsLeft: number
 
-  constructor(bytes: Uint8Array, at: number = 0) {
+  /** `maxItems`: of all lists together. An item takes a byte here, and an object once it is read. */
+  constructor(bytes: Uint8Array, at: number = 0, maxItems: number = ANY_ITEMS) {
     this.bytes = bytes
     this.at = at
+    this.#itemsLeft = maxItems
+  }
+
+  /** So many items follow, of so many bytes at least. */
+  items(count: number, minBytes: number): void {
+    if (count * minBytes > this.left) {
+      throw this.malformed(`there is no room for ${count} items in ${this.left} bytes`)
+    }
+    this.#itemsLeft -= count
+    if (this.#itemsLeft < 0) throw this.malformed(`${count} items, which are too many for one request`)
   }
 
   /** Bytes that are left. */

@@ -188,9 +188,7 @@ export class ArrayType<T> implements Type<readonly T[]> {
         const count = lengthOf(from, form, 4)
         if (count < 0) return null as never
         if (count === 0) return empty
-        if (count * minBytes > from.left) {
-          throw from.malformed(`there is no room for ${count} items in ${from.left} bytes`)
-        }
+        from.items(count, minBytes)
         const items: T[] = []
         for (let i = 0; i < count; i++) items.push(item.read(from))
         return items

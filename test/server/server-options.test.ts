@@ -33,6 +33,7 @@ describe('defaults', () => {
     })
     expect(limits).toEqual({
       maxRequestBytes: 104_857_600,
+      maxPlainRequestBytes: 8_388_608,
       maxBufferedBytes: 268_435_456,
       maxConnections: 10_000,
       maxConnectionsPerAddress: 10_000,

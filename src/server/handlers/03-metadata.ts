@@ -24,6 +24,7 @@ import { UNKNOWN_OPERATIONS } from '../../wire/constants.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { metadata as api } from '../../wire/messages/03-metadata.ts'
 import { NO_UUID } from '../../wire/uuid.ts'
+import { Refusal } from '../admin-errors.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from '../operations.ts'
 import { storageError } from '../storage-errors.ts'
@@ -89,17 +90,25 @@ async function byName(name: string, creates: boolean, world: World): Promise<Top
   try {
     // Who may not create a topic of that name is told so, also where nothing is created.
     if (!creates) checkTopicName(name)
-    else return described(await world.configs.create(name, world.options.defaultPartitions), world)
+    else return described(await created(name, world), world)
   } catch (error) {
     return unlessMade(name, error, world)
   }
   return missing(name, KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION)
 }
 
+/** @throws Refusal where there are too many */
+function created(name: string, { options, configs, bounds }: World): Promise<Topic> {
+  const { defaultPartitions } = options
+  return bounds.partitions.making(defaultPartitions, () => configs.create(name, defaultPartitions))
+}
+
 /** Somebody else may have made it meanwhile, of another shape. */
 function unlessMade(name: string, error: unknown, world: World): TopicResponse {
   const topic = world.parts.topics.get(name)
   if (topic !== undefined) return described(topic, world)
+  // No other answer is understood here: clients ask again, as where topics are not made at all. The log is told why.
+  if (error instanceof Refusal) return missing(name, KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION)
   const isInvalid = error instanceof OdradekError && error.code === 'INVALID_TOPIC'
   return missing(name, isInvalid ? KAFKA_ERRORS.INVALID_TOPIC_EXCEPTION : storageError(error))
 }

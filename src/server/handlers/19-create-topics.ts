@@ -56,7 +56,11 @@ async function created(topic: Creatable, validateOnly: boolean, world: World): P
   const given = textsOf(topic)
   world.configs.check(name, given)
   const numPartitions = partitionsOf(topic, world)
-  const made = validateOnly ? undefined : await world.configs.create(name, numPartitions, given)
+  const made = validateOnly
+    ? undefined
+    : await world.bounds.partitions.making(numPartitions, () =>
+        world.configs.create(name, numPartitions, given),
+      )
   const set = world.configs.checked(given)
   return {
     name,

@@ -64,6 +64,8 @@ async function grown(
   }
   budget.left -= added
   if (budget.left < 0) throw new Refusal('POLICY_VIOLATION', 'too many partitions for one request')
-  if (!validateOnly) await topics.alter(name, { partitions: count })
+  if (!validateOnly) {
+    await world.bounds.partitions.making(added, () => topics.alter(name, { partitions: count }))
+  }
   return DONE
 }
