@@ -4,6 +4,7 @@ import { MAX_PARTITIONS } from '../model/limits.ts'
 import { isLoopback } from './addresses.ts'
 import { type BoundsOptions, DEFAULT_BOUNDS } from './bounds.ts'
 import type { Address } from './cluster.ts'
+import { type GroupOptions, groupSettings } from './group-options.ts'
 import {
   DEFAULT_MAX_BUFFERED_BYTES,
   DEFAULT_MAX_CONNECTIONS,
@@ -25,7 +26,7 @@ export interface ListenerOptions {
   readonly host?: string
   /** Default 9092; 0 is any free one. Several nodes take as many ports, from this one on. */
   readonly port?: number
-  /** Where clients are told to connect. Default: where it listens, or `localhost` for all addresses. */
+  /** Where clients are told to connect. Default: where it listens; for all addresses `localhost`, with a warning. */
   readonly advertised?: { readonly host?: string; readonly port?: number }
   /** Key and certificate: then clients connect by TLS, and not otherwise. */
   readonly tls?: TlsOptions
@@ -58,6 +59,8 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly autoCreateTopics?: boolean
   /** Partitions of topics that are created without saying how many. Default 1. */
   readonly defaultPartitions?: number
+  /** Times and sizes of groups of Kafka's protocol. */
+  readonly groups?: GroupOptions
   /** Of one request. Default 100 MiB. */
   readonly maxRequestBytes?: number
   /** Of one that is no Produce: what is read of it takes up to fifty times as much memory. Default 8 MiB. */
@@ -89,6 +92,8 @@ export interface ListenerSettings {
   readonly host: string
   readonly port: number
   readonly advertised: Partial<Address>
+  /** It listens on all addresses, and nobody said by which name clients of other machines reach it. */
+  readonly isGuessed: boolean
   readonly tls: TlsSettings | undefined
   readonly sasl: SaslSettings | undefined
 }
@@ -109,6 +114,7 @@ const OPTIONS = [
   'nodes',
   'autoCreateTopics',
   'defaultPartitions',
+  'groups',
   'maxRequestBytes',
   'maxPlainRequestBytes',
   'maxBufferedBytes',
@@ -147,6 +153,7 @@ export function serverSettings(options: ServeOptions): ServerSettings {
         MAX_PARTITIONS,
       ),
       bounds: boundsOf(given),
+      groups: groupSettings(given.groups),
     },
     limits: {
       maxRequestBytes: count('maxRequestBytes', given.maxRequestBytes, DEFAULT_MAX_REQUEST_BYTES),
@@ -204,12 +211,15 @@ function listenerOf(where: string, options: ListenerOptions, nodes: number): Lis
   const port = portOf(`${where}: port`, options.port, DEFAULT_PORT, nodes)
   const advertised = known(`${where}: advertised`, options.advertised, ['host', 'port'])
   const { tls, sasl } = securityOf(where, host, options)
-  const own = WILDCARDS.has(host) ? 'localhost' : host
+  const isEverywhere = WILDCARDS.has(host)
+  const own = text(`${where}: advertised.host`, advertised.host, isEverywhere ? 'localhost' : host)
+  if (WILDCARDS.has(own)) throw invalid(`${where}: advertised.host is one that clients can reach, not ${own}`)
   const settings = {
     name: text(`${where}: name`, options.name, DEFAULT_LISTENER),
     host,
     port,
-    advertised: { host: text(`${where}: advertised.host`, advertised.host, own) },
+    advertised: { host: own },
+    isGuessed: isEverywhere && advertised.host === undefined,
     tls,
     sasl,
   }

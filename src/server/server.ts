@@ -55,6 +55,8 @@ export interface ServerAddress {
 }
 
 const CLUSTER_ID = 'kafka/cluster-id'
+const LOCAL_ALONE =
+  'clients of other machines and of containers cannot stay: they are told to connect to localhost; advertise a name of this machine'
 const served = new WeakSet<Broker>()
 
 /**
@@ -172,6 +174,11 @@ export class KafkaServer implements AsyncDisposable {
     })
     const [first] = settings.listeners as readonly [ListenerSettings]
     this.bootstrap = cluster.nodes.map(({ advertised }) => written(advertised.get(first.name))).join()
+    for (const { host, name, advertised, isGuessed } of settings.listeners) {
+      if (!isGuessed) continue
+      const about = { host, listener: name, advertised: advertised.host }
+      this.#ctx.logger.warn(about, LOCAL_ALONE)
+    }
     for (const each of open) {
       const door: Door = {
         listener: each.settings.name,

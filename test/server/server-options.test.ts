@@ -22,6 +22,12 @@ describe('defaults', () => {
     expect(world).toEqual({
       autoCreateTopics: true,
       defaultPartitions: 1,
+      bounds: {
+        maxPartitions: 50_000,
+        maxGroups: 50_000,
+        maxCommittedOffsets: 1_000_000,
+        maxTransactionalIds: 50_000,
+      },
       groups: {
         minSessionTimeoutMs: 6_000,
         maxSessionTimeoutMs: 1_800_000,
