@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Io } from '../../src/cli/command.ts'
 import { startTestServer, type TestServer } from '../../src/testing/test-server.ts'
+import { consumerGroupHeartbeat } from '../../src/wire/messages/68-consumer-group-heartbeat.ts'
+import { WireClient } from '../server/wire-client.ts'
 import { Captured, odradekWith, type Ran } from './kit.ts'
 
 let kafka: TestServer
@@ -214,13 +216,15 @@ describe('odradek consume --group, and odradek group', () => {
     const [described] = json(await odradek('group describe crew --json'))
     expect(described).toMatchObject({ group: 'crew', state: 'Empty', lag: 1, members: [] })
     expect((await odradek('group describe crew')).stdout).toMatch(
-      /^crew\nstate +Empty\n[\s\S]*\nwork +0 +2 +3 +1 +- +- +-\n/,
+      /^crew\ntype +classic\nstate +Empty\n[\s\S]*\nwork +0 +2 +3 +1 +- +- +-\n$/,
     )
     expect((await odradek('consume work -g crew -e -f %s')).stdout).toBe('c')
     expect((await odradek('consume work -g crew -e -f %s')).stdout).toBe('')
-    expect((await odradek('group list')).stdout).toMatch(/^GROUP +STATE +TYPE\ncrew +Empty +consumer\n/)
+    expect((await odradek('group list')).stdout).toMatch(
+      /^GROUP +TYPE +STATE +PROTOCOL\ncrew +classic +Empty +consumer\n/,
+    )
     expect(json(await odradek('group list --json'))).toEqual([
-      { group: 'crew', state: 'Empty', protocolType: 'consumer' },
+      { group: 'crew', type: 'classic', state: 'Empty', protocolType: 'consumer' },
     ])
   })
 
@@ -263,6 +267,85 @@ describe('odradek consume --group, and odradek group', () => {
     stop.abort()
     await member
     expect(await odradek('group delete mover nobody')).toMatchObject({ code: 1, stdout: 'deleted mover\n' })
+  })
+})
+
+describe('odradek group, of those whose broker assigns', () => {
+  const heartbeat = {
+    groupId: 'modern',
+    memberId: 'AAAAAAAAAAAAAAAAAAAAAQ',
+    memberEpoch: 0,
+    instanceId: 'i-1',
+    rackId: null,
+    rebalanceTimeoutMs: 60_000,
+    subscribedTopicNames: ['fleet'],
+    subscribedTopicRegex: null,
+    serverAssignor: null,
+    topicPartitions: [],
+  }
+
+  /** Joins at the coordinator of the group. */
+  async function join(): Promise<WireClient> {
+    const { id } = kafka.server.world.cluster.coordinatorOf('group', 'modern')
+    const client = await WireClient.connect(kafka.server.addresses[id] as { host: string; port: number })
+    expect((await client.ask(consumerGroupHeartbeat, 1, heartbeat)).errorCode).toBe(0)
+    return client
+  }
+
+  it('shows members, epochs and what they are to have, and leaves those with members alone', async () => {
+    await odradek('topic create fleet -p 2')
+    await produce('fleet -p 1 -q', 'a\n')
+    using member = await join()
+    const [described] = json(await odradek('group describe modern --json'))
+    expect(described).toMatchObject({
+      group: 'modern',
+      type: 'consumer',
+      assignor: 'uniform',
+      lag: 1,
+      members: [
+        {
+          memberId: heartbeat.memberId,
+          instanceId: 'i-1',
+          clientId: 'test',
+          target: [
+            { topic: 'fleet', partition: 0 },
+            { topic: 'fleet', partition: 1 },
+          ],
+        },
+      ],
+    })
+    expect(described.epoch).toBeGreaterThanOrEqual(1)
+    expect(described.assignmentEpoch).toBe(described.epoch)
+    const { stdout } = await odradek('group describe modern')
+    expect(stdout).toMatch(/\nepoch +\d+, assigned \d+\nmembers +1 member\nassignor +uniform\n/)
+    expect(stdout).toMatch(
+      /\nMEMBER +INSTANCE +CLIENT +EPOCH +HAS +TO HAVE\nA+Q +i-1 +test +\d .* fleet 0,1\n$/,
+    )
+    expect((await odradek('group list')).stdout).toMatch(/\nmodern +consumer +\w+ +consumer\n/)
+    expect((await odradek('group reset modern --to start')).stderr).toMatch(
+      /GROUP_NOT_EMPTY: group "modern" has members: test on 127/,
+    )
+    expect(await odradek('group delete modern')).toMatchObject({ code: 1 })
+    await member.ask(consumerGroupHeartbeat, 1, { ...heartbeat, instanceId: null, memberEpoch: -1 })
+    await member.ask(consumerGroupHeartbeat, 1, { ...heartbeat, memberEpoch: -1 })
+    const [{ state, members }] = json(await odradek('group describe modern --json'))
+    expect({ state, members }).toEqual({ state: 'Empty', members: [] })
+    expect((await odradek('group reset modern --to end --topic fleet --execute')).code).toBe(0)
+    expect(json(await odradek('group describe modern --json'))).toMatchObject([{ lag: 0 }])
+    expect((await odradek('group delete modern')).stdout).toBe('deleted modern\n')
+  })
+
+  it('are not asked for of a broker that knows none', async () => {
+    kafka.faults.pretend('2.8')
+    try {
+      expect(await odradek('group describe nobody')).toMatchObject({
+        code: 1,
+        stderr: 'odradek: UNKNOWN_CONSUMER: group "nobody": there is no such group\n',
+      })
+      expect((await odradek('group list')).stdout).toMatch(/\ncrew +- +Empty +consumer\n/)
+    } finally {
+      kafka.faults.pretend()
+    }
   })
 })
 

@@ -15,13 +15,16 @@ Usage
   odradek group describe [options] <group>...
 
 Options
-  --json                   a JSON object a line and group: group, state, assignor, lag, members [{ memberId, clientId,
-                           host }], partitions [{ topic, partition, committed, end, lag, memberId }]
+  --json                   a JSON object a line and group: group, type, state, assignor, epoch, assignmentEpoch, lag,
+                           members [{ memberId, instanceId, clientId, host, epoch, target }],
+                           partitions [{ topic, partition, committed, end, lag, memberId }]
   --help                   this page
 
 ${CLUSTER_HELP}
 
 Lag is what has not been read: the end of the partition less what is committed, or less its start where nothing is.
+Groups of the type consumer (KIP-848) have epochs, and members that are led to a target: what they are to have once
+others have given it up. Of others both are null.
 
 Exit codes: 0 done; 1 there is no such group, or the broker cannot be reached; 2 wrong usage.`
 
@@ -42,8 +45,11 @@ interface PartitionView extends TopicPartition {
 
 interface Description {
   readonly group: string
+  readonly type: string
   readonly state: string
   readonly assignor: string
+  readonly epoch: number | null
+  readonly assignmentEpoch: number | null
   readonly lag: number
   readonly members: readonly Omit<GroupMemberView, 'partitions'>[]
   readonly partitions: readonly PartitionView[]
@@ -69,7 +75,7 @@ async function describe(args: readonly string[], io: Io): Promise<number> {
 }
 
 async function describeOne({ cluster }: Session, name: string): Promise<Description> {
-  const { state, assignor, members } = await describeGroup(cluster, name)
+  const { members, ...group } = await describeGroup(cluster, name)
   const committed = await committedOffsets(cluster, name)
   const readers = new Map(
     members.flatMap(({ memberId, partitions: own }) =>
@@ -92,35 +98,60 @@ async function describeOne({ cluster }: Session, name: string): Promise<Descript
     return { ...place, committed: at ?? null, end, lag, memberId: readers.get(key) ?? null }
   })
   const lag = partitions.reduce((sum, each) => sum + each.lag, 0)
-  const views = members.map(({ memberId, clientId, host }) => ({ memberId, clientId, host }))
-  return { group: name, state, assignor, lag, members: views, partitions }
+  return { ...group, lag, members: members.map(({ partitions: _, ...member }) => member), partitions }
 }
 
-function linesOf(
-  { group, state, assignor, lag, members, partitions }: Description,
-  printer: Printer,
-): string[] {
-  const hosts = new Map(members.map((member) => [member.memberId, member]))
-  const rows = partitions.map(({ topic, partition, committed, end, lag: behind, memberId }) => {
-    const { clientId = '-', host = '-' } = hosts.get(memberId ?? '') ?? {}
-    return [
-      topic,
-      `${partition}`,
-      `${committed ?? '-'}`,
-      `${end}`,
-      `${behind}`,
-      clientId,
-      host,
-      memberId ?? '-',
-    ]
-  })
-  const head = ['TOPIC', 'PARTITION', 'COMMITTED', 'END', 'LAG', 'CLIENT', 'HOST', 'MEMBER']
+function linesOf(description: Description, printer: Printer): string[] {
+  const { group, type, state, assignor, epoch, assignmentEpoch, lag, members } = description
   const facts = [
+    ['type', type],
     ['state', state],
+    ...(epoch === null ? [] : [['epoch', `${epoch}, assigned ${assignmentEpoch}`]]),
     ['members', plural(members.length, 'member')],
     ['assignor', assignor === '' ? '-' : assignor],
     ['lag', plural(lag, 'offset')],
   ]
-  const list = rows.length === 0 ? [] : ['', ...table([head, ...rows], [1, 2, 3, 4])]
-  return [printer.styled('bold', group), ...table(facts), ...list]
+  const tables = [partitionRows(description), memberRows(description)].filter(({ rows }) => rows.length > 1)
+  const lists = tables.flatMap(({ rows, right }) => ['', ...table(rows, right)])
+  return [printer.styled('bold', group), ...table(facts), ...lists]
+}
+
+interface Rows {
+  readonly rows: readonly (readonly string[])[]
+  /** Columns that are flush right. */
+  readonly right: readonly number[]
+}
+
+function partitionRows({ members, partitions }: Description): Rows {
+  const owners = new Map(members.map((member) => [member.memberId, member]))
+  const rows = partitions.map(({ topic, partition, committed, end, lag, memberId }) => {
+    const { clientId = '-', host = '-' } = owners.get(memberId ?? '') ?? {}
+    return [topic, `${partition}`, `${committed ?? '-'}`, `${end}`, `${lag}`, clientId, host, memberId ?? '-']
+  })
+  const head = ['TOPIC', 'PARTITION', 'COMMITTED', 'END', 'LAG', 'CLIENT', 'HOST', 'MEMBER']
+  return { rows: [head, ...rows], right: [1, 2, 3, 4] }
+}
+
+/** Those of modern groups: all of them, also those that have nothing. */
+function memberRows({ members, partitions }: Description): Rows {
+  const rows = members.flatMap(({ memberId, instanceId, clientId, epoch, target }) => {
+    if (epoch === null || target === null) return []
+    const own = partitions.filter((each) => each.memberId === memberId)
+    return [[memberId, instanceId ?? '-', clientId, `${epoch}`, placesText(own), placesText(target)]]
+  })
+  return { rows: [['MEMBER', 'INSTANCE', 'CLIENT', 'EPOCH', 'HAS', 'TO HAVE'], ...rows], right: [3] }
+}
+
+/** `orders 0,1,4; invoices 0` */
+function placesText(places: readonly TopicPartition[]): string {
+  const byTopic = new Map<string, number[]>()
+  for (const { topic, partition } of places) {
+    const partitions = byTopic.get(topic)
+    if (partitions === undefined) byTopic.set(topic, [partition])
+    else partitions.push(partition)
+  }
+  const texts = [...byTopic].map(([topic, partitions]) => {
+    return `${topic} ${partitions.sort((a, b) => a - b).join(',')}`
+  })
+  return texts.length === 0 ? '-' : texts.join('; ')
 }

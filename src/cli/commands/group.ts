@@ -15,12 +15,16 @@ Usage
   odradek group list [options]
 
 Options
-  --json                   a JSON object a line: group, state, protocolType
+  --json                   a JSON object a line: group, type, state, protocolType
   --help                   this page
 
 ${CLUSTER_HELP}
 
-States: Stable, PreparingRebalance, CompletingRebalance, Empty (no member; its offsets are kept).
+Types: classic, whose members assign among themselves; consumer (KIP-848), whose broker assigns. Brokers before
+Kafka 3.8 do not say; before 2.6 they do not say the state either.
+
+States: Stable, PreparingRebalance, CompletingRebalance (classic), Assigning, Reconciling (consumer), Empty (no member;
+its offsets are kept).
 
 Exit codes: 0 done; 1 the broker cannot be reached or has refused; 2 wrong usage.`
 
@@ -45,8 +49,10 @@ async function list(args: readonly string[], io: Io): Promise<number> {
   const printer = new Printer(io.stdout)
   if (options.json === true) await printer.lines(groups.map((group) => JSON.stringify(group)))
   else if (groups.length > 0) {
-    const rows = groups.map(({ group, state, protocolType }) => [group, state, protocolType])
-    await printer.lines(table([['GROUP', 'STATE', 'TYPE'], ...rows]))
+    const rows = groups.map(({ group, type, state, protocolType }) => {
+      return [group, type, state, protocolType].map((text) => (text === '' ? '-' : text))
+    })
+    await printer.lines(table([['GROUP', 'TYPE', 'STATE', 'PROTOCOL'], ...rows]))
   }
   await printer.flush()
   return OK
