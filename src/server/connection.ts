@@ -23,8 +23,10 @@ import {
   type BufferedBytes,
   HIGH_WATER_BYTES,
   LINGER_MS,
+  LOOK_EVERY_MS,
   MAX_IN_FLIGHT,
   MAX_UNAUTHENTICATED_BYTES,
+  MIN_PROGRESS_BYTES,
   type ServerLimits,
 } from './limits.ts'
 import { Outbox } from './outbox.ts'
@@ -52,6 +54,16 @@ interface Slot {
 const LENGTH_BYTES = 4
 const NO_RESPONSE: readonly Uint8Array[] = []
 
+/** How far a connection is, when it is looked at. */
+interface Progress {
+  readonly admitted: number
+  readonly receivedBytes: number
+  readonly sentBytes: number
+  readonly isSending: boolean
+}
+
+const NO_PROGRESS: Progress = { admitted: 0, receivedBytes: 0, sentBytes: 0, isSending: false }
+
 export class Connection {
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>
@@ -77,6 +89,12 @@ export class Connection {
   #reading = true
   #advancing = false
   #activeAt: number
+  /** Frames that were admitted, bytes that came and bytes that left: what a look compares. */
+  #admitted = 0
+  #receivedBytes = 0
+  #sentBytes = 0
+  #looked: Progress = NO_PROGRESS
+  readonly #look: Due = new DueCallback(() => this.#checkProgress())
   readonly #idle: Due = new DueCallback(() => this.#checkIdle())
   readonly #deadline: Due = new DueCallback(() => this.#drop('warn', 'it did not authenticate in time'))
 
@@ -108,6 +126,7 @@ export class Connection {
     socket.once('end', () => this.#onEnd())
     socket.on('data', (chunk: Uint8Array) => {
       this.#activeAt = clock.monotonic()
+      this.#receivedBytes += chunk.length
       this.#frames.push(chunk)
       this.#advance()
     })
@@ -136,6 +155,7 @@ export class Connection {
     }
     buffered.take(sizeBytes)
     traffic.receivedBytes += LENGTH_BYTES + sizeBytes
+    this.#admitted++
     this.#frameBytes = sizeBytes
     return true
   }
@@ -158,6 +178,7 @@ export class Connection {
     }
     this.#outbox.flush()
     this.#read(this.#mayStart() && !this.#frames.held)
+    if (this.#look.heapIndex < 0 && this.#holdsRoom) this.#lookLater()
     this.#endIfDone()
   }
 
@@ -167,7 +188,10 @@ export class Connection {
     if (this.#draining || this.#isClosed) return false
     // Who a client is may change with the answer.
     const max = this.session.authenticated ? MAX_IN_FLIGHT : 1
-    return this.#slots.length < max && this.#responseBytes < HIGH_WATER_BYTES
+    if (this.#slots.length >= max || this.#responseBytes >= HIGH_WATER_BYTES) return false
+    const { buffered } = this.#shared
+    if (buffered.choked) buffered.wait(this.#resume)
+    return !buffered.choked
   }
 
   #read(reading: boolean): void {
@@ -214,7 +238,7 @@ export class Connection {
       slot.response = response ?? NO_RESPONSE
       const sizeBytes = slot.response.reduce((sum, { length }) => sum + length, 0)
       this.#responseBytes += sizeBytes
-      buffered.take(sizeBytes)
+      buffered.takeResponse(sizeBytes)
       for (let first = this.#slots.peek(); first?.answered; first = this.#slots.peek()) {
         this.#slots.shift()
         this.#outbox.push(first.response)
@@ -228,8 +252,9 @@ export class Connection {
     if (this.#isClosed) return
     this.#activeAt = this.#shared.ctx.clock.monotonic()
     this.#responseBytes -= sizeBytes
+    this.#sentBytes += sizeBytes
     this.#shared.traffic.sentBytes += sizeBytes
-    this.#shared.buffered.give(sizeBytes)
+    this.#shared.buffered.giveResponse(sizeBytes)
     this.#advance()
   }
 
@@ -264,6 +289,41 @@ export class Connection {
     else this.#drop('info', 'it was idle for too long (maxIdleMs)')
   }
 
+  // ── who holds room that others wait for ─────────────────────────────────────────────────────────
+
+  get #holdsRoom(): boolean {
+    return !this.#isClosed && (this.#frames.heldBytes > 0 || this.#outbox.bytes > 0)
+  }
+
+  /** Not each time that there is something: most is gone before anybody looks. */
+  #lookLater(): void {
+    const { due, clock } = this.#shared.ctx
+    const isSending = this.#outbox.bytes > 0
+    const { heldBytes } = this.#frames
+    this.#looked = {
+      // Of a frame that is whole by now, the next look says nothing.
+      admitted: heldBytes > 0 ? this.#admitted : -1,
+      receivedBytes: this.#receivedBytes,
+      sentBytes: this.#sentBytes,
+      isSending,
+    }
+    due.schedule(this.#look, clock.monotonic() + LOOK_EVERY_MS)
+  }
+
+  /** Room is taken when a length is read, so who sends no more of its request would keep it from all others. */
+  #checkProgress(): void {
+    if (!this.#holdsRoom) return
+    const { admitted, receivedBytes, sentBytes, isSending } = this.#looked
+    const isSameFrame = this.#frames.heldBytes > 0 && admitted === this.#admitted
+    // Where its socket is not read, it is we who are slow.
+    const sendsTooLittle =
+      isSameFrame && this.#reading && this.#receivedBytes - receivedBytes < MIN_PROGRESS_BYTES
+    const readsNothing = this.#outbox.bytes > 0 && isSending && sentBytes === this.#sentBytes
+    if ((sendsTooLittle || readsNothing) && this.#shared.buffered.awaited) {
+      this.#drop('warn', `it holds room that others wait for, and ${sendsTooLittle ? 'sends' : 'reads'} too slowly`)
+    } else this.#lookLater()
+  }
+
   get #about(): object {
     return { client: this.session.host, listener: this.session.door.listener }
   }
@@ -288,9 +348,11 @@ export class Connection {
     const { buffered, ctx } = this.#shared
     ctx.due.cancel(this.#idle)
     ctx.due.cancel(this.#deadline)
+    ctx.due.cancel(this.#look)
     this.#slots.clear()
     buffered.forget(this.#resume)
     this.session.end()
-    buffered.give(this.#frames.heldBytes + this.#responseBytes)
+    buffered.giveResponse(this.#responseBytes)
+    buffered.give(this.#frames.heldBytes)
   }
 }

@@ -42,10 +42,19 @@ export const HIGH_WATER_BYTES: number = MiB
 /** How long what is in flight may go on after a client said that it sends no more. */
 export const LINGER_MS = 5_000
 
+/**
+ * Between two looks at a connection that holds room: where others wait for some, it has to send so many bytes of its
+ * request meanwhile, or the rest of it, and to read some of its responses.
+ */
+export const LOOK_EVERY_MS = 10_000
+export const MIN_PROGRESS_BYTES: number = 10 * MiB
+
 /** The bytes that requests and responses of all connections take, and who waits until there are fewer. */
 export class BufferedBytes {
   readonly #maxBytes: number
   #bytes = 0
+  /** Of them, what is of responses. */
+  #responseBytes = 0
   /** In the order in which they came. */
   readonly #waiting = new Set<() => void>()
   #waking = false
@@ -63,8 +72,27 @@ export class BufferedBytes {
     return this.#bytes >= this.#maxBytes
   }
 
+  /** Responses alone are too many: nothing that has come is answered until some have left. */
+  get choked(): boolean {
+    return this.#responseBytes >= this.#maxBytes
+  }
+
+  get awaited(): boolean {
+    return this.#waiting.size > 0
+  }
+
   take(sizeBytes: number): void {
     this.#bytes += sizeBytes
+  }
+
+  takeResponse(sizeBytes: number): void {
+    this.#responseBytes += sizeBytes
+    this.take(sizeBytes)
+  }
+
+  giveResponse(sizeBytes: number): void {
+    this.#responseBytes -= sizeBytes
+    this.give(sizeBytes)
   }
 
   give(sizeBytes: number): void {
