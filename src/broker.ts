@@ -140,9 +140,7 @@ export class Broker<Map extends object = TopicMap> implements AsyncDisposable {
       options.offsetRetentionMs,
       DEFAULT_OFFSET_RETENTION_MS,
     )
-    this.#readers = new Readers(this.#ctx, this.#topics, this.#offsets, offsetRetentionMs, (group) =>
-      this.#groups.claim(group),
-    )
+    this.#readers = new Readers(this.#ctx, this.#topics, this.#offsets, offsetRetentionMs, () => this.#groups)
     this.#groupOffsets = new GroupOffsets(engine, clock, this.#readers)
     this.#groups = new Groups(this.#ctx, this.parts, offsetRetentionMs)
     const { meta } = engine

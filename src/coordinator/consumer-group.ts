@@ -1,15 +1,29 @@
 /**
  * A consumer group: whole partitions to members, by an assignor. Every change of members, topics or
  * partitions starts a new generation; a partition that changes hands starts at its new owner once what
- * is in flight at the old one has settled or expired.
+ * is in flight at the old one has settled or expired. Where members elsewhere are in it too, joint-group.ts does that.
  */
 import type { Cursor } from '../core/cursor.ts'
-import type { Reader } from '../core/reader.ts'
+import type { Reader, ReaderKind } from '../core/reader.ts'
 import type { Assignment } from '../model/options.ts'
 import { assign, type TopicPartition } from './assignors.ts'
 
+/** Members of Kafka's protocol, as far as readers are concerned with them. */
+export interface RemoteMembers {
+  /** A reader takes the name of a group. @throws OdradekError INCONSISTENT_GROUP where members have it for themselves */
+  claim(group: string, kind: ReaderKind): void
+  /** The reader has members, and may have them in common with a group. */
+  joined(reader: Reader): void
+  /** Whether one of them has the partition. */
+  reads(group: string, topicId: string, partition: number): boolean
+}
+
 export function rebalance(reader: Reader): void {
   if (!reader.assigned) return
+  if (reader.remote !== null) {
+    reader.remote.changed()
+    return
+  }
   const members = reader.members.filter((member) => !member.closed)
   const partitions = new Map<string, number>()
   const cursors = new Map<string, readonly Cursor[]>()

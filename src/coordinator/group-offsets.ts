@@ -114,6 +114,10 @@ export class GroupOffsets {
     if (commit) {
       for (const { group, entry } of pending) changes.push(...this.#changes(group, [entry]))
     }
+    // Subscribers may have waited for just that.
+    for (const group of new Set(pending.map(({ group }) => group))) {
+      this.#readers.group(group)?.remote?.changed()
+    }
     return this.#meta.put(changes)
   }
 
@@ -161,7 +165,7 @@ export class GroupOffsets {
   committed(group: string, { topicId, partition }: PartitionRef): CommittedOffset | undefined {
     const stored = this.#meta.get(offsetKey(group, topicId, partition)) as StoredOffset | undefined
     const cursor = this.#readers.group(group)?.cursorsOf(topicId)[partition]
-    const offset = cursor?.position ?? stored?.offset
+    const offset = cursor?.isPlaced === true ? cursor.position : stored?.offset
     if (offset === undefined) return undefined
     const note = stored?.offset === offset ? stored.note : undefined
     const at = note?.at ?? -1
@@ -174,7 +178,7 @@ export class GroupOffsets {
     for (const { partition } of this.#readers.group(group)?.cursors() ?? []) {
       keys.add(offsetKey(group, partition.topic.id, partition.index))
     }
-    return [...keys].map((key) => this.committed(group, refOf(key)) as CommittedOffset)
+    return [...keys].flatMap((key) => this.committed(group, refOf(key)) ?? [])
   }
 
   /** What is stored of all groups. Readers that are no groups are not among them. */

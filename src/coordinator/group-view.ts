@@ -7,6 +7,7 @@ import type { Topics } from '../core/topics.ts'
 import type { CursorDescription, MemberDescription, ReaderDescription } from '../model/views.ts'
 import type { CommittedOffset, GroupOffsets } from './group-offsets.ts'
 import type { WireGroup } from './groups.ts'
+import type { JointGroup } from './joint-group.ts'
 import { ModernGroup } from './modern-group.ts'
 
 export function describeWireGroup(
@@ -23,18 +24,34 @@ export function describeWireGroup(
     order: 'partition',
     guarantee: 'at-least-once',
     generation: group instanceof ModernGroup ? group.epoch : group.generation,
-    members: [...group.members].map(
-      ({ id }): MemberDescription => ({
-        id,
-        inFlight: 0,
-        zombies: 0,
-        paused: false,
-        counters: new MutableCounters(),
-      }),
-    ),
+    members: [...group.members].map(({ id }) => memberOf(id)),
     cursors: offsets.all(group.name).flatMap((offset) => cursorOf(offset, topics)),
     counters: new MutableCounters(),
   }
+}
+
+/** One of both kinds: as the subscribers' reader, with the others' members and with what those read alone. */
+export function describeJointGroup(
+  { group, reader }: JointGroup,
+  topics: Topics,
+  offsets: GroupOffsets,
+): ReaderDescription {
+  const described = reader.describe()
+  const alone = offsets
+    .all(group.name)
+    .filter(({ topicId }) => !reader.reads(topicId))
+    .flatMap((offset) => cursorOf(offset, topics))
+  return {
+    ...described,
+    generation: group.epoch,
+    members: [...described.members, ...[...group.remoteMembers].map(({ id }) => memberOf(id))],
+    cursors: [...described.cursors, ...alone],
+  }
+}
+
+/** Who reads by Kafka's protocol counts by himself. */
+function memberOf(id: string): MemberDescription {
+  return { id, inFlight: 0, zombies: 0, paused: false, counters: new MutableCounters() }
 }
 
 function cursorOf({ topicId, partition, offset }: CommittedOffset, topics: Topics): CursorDescription[] {

@@ -1,7 +1,7 @@
 /**
  * The groups of Kafka's protocol, by name. A name is one group's, of one kind: it belongs to members who assign among
  * themselves (`ClassicGroup`), to members who are assigned (`ModernGroup`), or to a reader of this process (`Readers`),
- * whichever came to it while it had no members. All file offsets under the same keys, so a name that changes hands
+ * whichever came to it while it had no members. The last two share a consumer group, while both are there (`JointGroup`). All file offsets under the same keys, so a name that changes hands
  * keeps its place.
  *
  * A group is there from its first join or commit, and after a restart while anything is stored of it, with its members
@@ -9,7 +9,7 @@
  * assignment is told before it is stored.
  */
 import type { CoreContext } from '../core/context.ts'
-import { BROADCAST_PREFIX } from '../core/reader.ts'
+import { BROADCAST_PREFIX, type Reader, type ReaderKind } from '../core/reader.ts'
 import type { Topic } from '../core/topic.ts'
 import type { Topics } from '../core/topics.ts'
 import { OdradekError } from '../model/errors.ts'
@@ -29,13 +29,17 @@ import {
   type SyncRequest,
   type SyncResult,
 } from './classic-requests.ts'
+import { type RemoteMembers, rebalance } from './consumer-group.ts'
 import { type ExpiringGroups, GroupExpiry } from './group-expiry.ts'
-import type { GroupOffsets } from './group-offsets.ts'
+import type { GroupOffsets, PartitionRef } from './group-offsets.ts'
 import { GroupStore, type StoredMember, type StoredMembers } from './group-store.ts'
-import { describeWireGroup } from './group-view.ts'
+import { describeJointGroup, describeWireGroup } from './group-view.ts'
+import { JointGroup, type JointHost } from './joint-group.ts'
+import { LocalMember } from './local-member.ts'
 import { ModernGroup, type ModernHost } from './modern-group.ts'
 import type { StoredModernMember } from './modern-member.ts'
 import { type HeartbeatRequest, type HeartbeatResult, JOINS, refusedHeartbeat } from './modern-requests.ts'
+import { partitionKey } from './partition-keys.ts'
 import type { Readers } from './readers.ts'
 
 /** A group that members of Kafka's protocol have. */
@@ -56,22 +60,23 @@ export const DEFAULT_GROUP_LIMITS: GroupLimits = {
 
 type Parts = Pick<BrokerParts, 'engine' | 'topics' | 'readers' | 'groupOffsets'>
 
-export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> {
+export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup>, JointHost, RemoteMembers {
   readonly ctx: CoreContext
   limits: GroupLimits = DEFAULT_GROUP_LIMITS
   readonly topics: Topics
   readonly #readers: Readers
-  readonly #offsets: GroupOffsets
+  readonly offsets: GroupOffsets
   readonly #expiry: GroupExpiry<WireGroup>
   readonly #store: GroupStore
   readonly #byName = new Map<string, WireGroup>()
+  readonly #joints = new Map<ModernGroup, JointGroup>()
   #ended = false
 
   constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
     this.ctx = ctx
     this.topics = parts.topics
     this.#readers = parts.readers
-    this.#offsets = parts.groupOffsets
+    this.offsets = parts.groupOffsets
     this.#store = new GroupStore(parts.engine, (error, name) =>
       ctx.events.error(error, `storing group "${name}"`),
     )
@@ -86,7 +91,7 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
 
   /** Groups of which something is stored. A reader of this process that comes back takes its name with it. */
   restore(): void {
-    this.#offsets.restore()
+    this.offsets.restore()
     for (const { name, group: stored, members } of this.#store.restored()) {
       const { kind, generation, protocolType, emptySince, stands } = stored
       let group: WireGroup
@@ -99,7 +104,7 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
       }
       group.emptySince = emptySince ?? group.emptySince
     }
-    for (const name of this.#offsets.stored().keys()) {
+    for (const name of this.offsets.stored().keys()) {
       if (!this.#byName.has(name) && this.#readers.group(name) === undefined) this.#open(name)
     }
   }
@@ -132,7 +137,10 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   /** Where nobody has the name: what its numbers go on from. Undefined where a group of another kind has members. */
   #vacate(name: string): number | undefined {
     const group = this.#byName.get(name)
-    if (group === undefined) return this.#readers.release(name) ? 0 : undefined
+    if (group === undefined) {
+      const generation = this.#readers.group(name)?.generation ?? 0
+      return this.#readers.release(name) ? generation : undefined
+    }
     if (!group.isVacant) return undefined
     group.end()
     return group instanceof ModernGroup ? group.epoch : group.generation
@@ -189,6 +197,8 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     const group = this.#entered(name, request.epoch === JOINS)
     if (typeof group === 'string') return refusedHeartbeat(group)
     const answer = group.heartbeat(request)
+    const joint = this.#joints.get(group)
+    if (joint !== undefined) this.looked(joint)
     return this.#stored(name, answer, refusedHeartbeat('COORDINATOR_NOT_AVAILABLE'))
   }
 
@@ -203,8 +213,17 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   #entered(name: string, joins: boolean): ModernGroup | GroupError {
     const known = this.modern(name)
     if (known !== undefined) return known
-    // Somebody who was in a group that is forgotten joins anew, when he hears that nobody knows him.
-    if (!joins) return this.has(name) ? 'GROUP_ID_NOT_FOUND' : 'UNKNOWN_MEMBER_ID'
+    const reader = this.#readers.group(name)
+    if (!joins) {
+      // Somebody who was in it, or in one that is forgotten, joins anew when he hears that nobody knows him.
+      const mayJoin = reader?.kind === 'consumer' || !this.has(name)
+      return mayJoin ? 'UNKNOWN_MEMBER_ID' : 'GROUP_ID_NOT_FOUND'
+    }
+    if (reader?.kind === 'consumer' && reader.members.length > 0) {
+      const group = this.#enroll(new ModernGroup(name, this, reader.generation))
+      this.#combine(group, reader).adopt()
+      return group
+    }
     const epoch = this.#vacate(name)
     return epoch === undefined ? 'GROUP_ID_NOT_FOUND' : this.#enroll(new ModernGroup(name, this, epoch))
   }
@@ -226,7 +245,7 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     if (known !== undefined) return known.checkCommit(who, isTransactional)
     const reader = this.#readers.group(name)
     if (reader !== undefined && reader.members.length > 0) return 'UNKNOWN_MEMBER_ID'
-    if (who.generation >= 0) return 'GROUP_ID_NOT_FOUND'
+    if (who.generation >= 0) return reader?.kind === 'consumer' ? 'UNKNOWN_MEMBER_ID' : 'GROUP_ID_NOT_FOUND'
     if (reader === undefined) this.#open(name)
     return 'NONE'
   }
@@ -236,6 +255,66 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     const group = this.modern(name)
     if (group === undefined) return 'NONE'
     return this.#ended ? 'COORDINATOR_NOT_AVAILABLE' : group.checkFetch(memberId, epoch)
+  }
+
+  /** Whether a subscriber of this process has a partition: then the group is there where he is, whatever a member says. */
+  isHeldHere(name: string, { topicId, partition }: PartitionRef): boolean {
+    return this.modern(name)?.ownerOf(partitionKey(topicId, partition)) instanceof LocalMember
+  }
+
+  // ── with readers of this process ──────────────────────────────────────────────────────────────
+
+  /** @throws OdradekError INCONSISTENT_GROUP */
+  claim(name: string, kind: ReaderKind): void {
+    const group = this.#byName.get(name)
+    if (group === undefined || (group instanceof ModernGroup && !group.isVacant && kind === 'consumer'))
+      return
+    if (!group.isVacant) {
+      const isOpen = group instanceof ModernGroup
+      const advice = isOpen ? 'join it with an `assignment`' : 'take another name, or have them leave first'
+      throw new OdradekError(
+        'INCONSISTENT_GROUP',
+        `"${name}" is a group of Kafka's protocol, with members; ${advice}`,
+      )
+    }
+    this.remove(group).catch((error: unknown) => this.ctx.events.error(error, `forgetting group "${name}"`))
+  }
+
+  joined(reader: Reader): void {
+    const group = reader.kind === 'consumer' ? this.modern(reader.name) : undefined
+    if (group !== undefined && !this.#joints.has(group)) this.#combine(group, reader)
+  }
+
+  reads(name: string, topicId: string, partition: number): boolean {
+    const owner = this.modern(name)?.ownerOf(partitionKey(topicId, partition))
+    return owner !== undefined && !(owner instanceof LocalMember)
+  }
+
+  #combine(group: ModernGroup, reader: Reader): JointGroup {
+    const joint = new JointGroup(group, reader, this)
+    this.#joints.set(group, joint)
+    return joint
+  }
+
+  /** Where one kind has left, the other goes on as it did before. */
+  looked(joint: JointGroup): void {
+    const { group, reader } = joint
+    const isOver = this.#joints.get(group) !== joint
+    if (isOver || (group.remoteMembers.size > 0 && reader.members.length > 0)) return
+    const isOfReader = group.remoteMembers.size === 0
+    // As long as one of their transactions may say how far they have come, nobody else is to move.
+    if (isOfReader && reader.members.length > 0 && this.offsets.hasPending(group.name)) return
+    this.#joints.delete(group)
+    joint.end()
+    if (!isOfReader) {
+      this.#readers.release(group.name)
+      return
+    }
+    this.remove(group).catch((error: unknown) =>
+      this.ctx.events.error(error, `forgetting group "${group.name}"`),
+    )
+    for (const cursor of reader.cursors()) reader.takeBack(cursor)
+    rebalance(reader)
   }
 
   // ── administration ────────────────────────────────────────────────────────────────────────────
@@ -258,19 +337,21 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     if (group === undefined) await this.#readers.deleteGroup(name)
     else if (group.state === 'Empty') await this.remove(group)
     else throw new OdradekError('GROUP_NOT_EMPTY', `group "${name}" has members; they have to leave first`)
-    await this.#offsets.forgetGroup(name)
+    await this.offsets.forgetGroup(name)
   }
 
   /** Groups of both kinds. */
   names(): string[] {
     const readers = [...this.#readers.all()].filter(({ kind }) => kind !== 'broadcast')
-    return [...readers.map(({ name }) => name), ...this.#byName.keys()]
+    return [...new Set([...readers.map(({ name }) => name), ...this.#byName.keys()])]
   }
 
   /** @throws OdradekError UNKNOWN_CONSUMER */
   describe(name: string): ReaderDescription {
     const group = this.#byName.get(name)
-    if (group !== undefined) return describeWireGroup(group, this.topics, this.#offsets)
+    const joint = group instanceof ModernGroup ? this.#joints.get(group) : undefined
+    if (joint !== undefined) return describeJointGroup(joint, this.topics, this.offsets)
+    if (group !== undefined) return describeWireGroup(group, this.topics, this.offsets)
     const reader = this.#readers.group(name)
     if (reader === undefined) throw new OdradekError('UNKNOWN_CONSUMER', `there is no group "${name}"`)
     return reader.describe()
@@ -284,22 +365,9 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   /** With a topic go the offsets in it. */
   deleted(topic: Topic): void {
     this.topicsChanged()
-    this.#offsets
+    this.offsets
       .forgetTopic(topic.id)
       .catch((error: unknown) => this.ctx.events.error(error, `forgetting offsets in "${topic.name}"`))
-  }
-
-  /** A reader of this process takes a name. @throws OdradekError INCONSISTENT_GROUP */
-  readonly claim = (name: string): void => {
-    const group = this.#byName.get(name)
-    if (group === undefined) return
-    if (!group.isVacant) {
-      throw new OdradekError(
-        'INCONSISTENT_GROUP',
-        `"${name}" is a group of Kafka's protocol, with members; take another name, or have them leave first`,
-      )
-    }
-    this.remove(group).catch((error: unknown) => this.ctx.events.error(error, `forgetting group "${name}"`))
   }
 
   async remove(group: WireGroup): Promise<void> {
@@ -324,6 +392,8 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
     const { epoch, protocolType, isVacant } = group
     const emptySince = isVacant ? group.emptySince : null
     this.#store.put(group.name, { kind: 'modern', generation: epoch, protocolType, emptySince })
+    const joint = this.#joints.get(group)
+    if (joint !== undefined) this.looked(joint)
   }
 
   keep(
@@ -341,6 +411,8 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup> 
   end(): void {
     this.#ended = true
     this.ctx.due.cancel(this.#expiry)
+    for (const joint of this.#joints.values()) joint.end()
+    this.#joints.clear()
     for (const group of this.#byName.values()) group.end()
   }
 }

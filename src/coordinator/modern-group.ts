@@ -15,7 +15,8 @@
  * is fenced, but for the one before, as the answer may have been lost. A member that is not heard of for a session, or
  * that keeps for its rebalance timeout what it is to give up, is out.
  *
- * It waits for nothing: every heartbeat is answered at once. Nothing here knows a protocol's bytes.
+ * It waits for nothing: every heartbeat is answered at once. Nothing here knows a protocol's bytes. Members of this
+ * process send no heartbeats: they are told at once, and take the same steps in the same moment (joint-group.ts).
  */
 import type { CoreContext } from '../core/context.ts'
 import { assign, type PartitionCounts, type TopicPartition } from './assignors.ts'
@@ -56,6 +57,17 @@ export interface ModernHost {
   drop(group: ModernGroup, memberId: string): void
 }
 
+/** Members of this process that are in a group, too. */
+export interface LocalSide {
+  readonly members: ReadonlySet<ModernMember>
+  /** What one of them was given, and has something in hand of. */
+  inHand(member: ModernMember): ReadonlySet<string>
+  /** Who may read what may have changed. */
+  moved(): void
+}
+
+const NOBODY: ReadonlySet<ModernMember> = new Set()
+
 export class ModernGroup {
   readonly name: string
   readonly protocolType: string = 'consumer'
@@ -68,6 +80,7 @@ export class ModernGroup {
   readonly #members = new Map<string, ModernMember>()
   readonly #instances = new Map<string, ModernMember>()
   readonly #owners: Owners = new Map()
+  #locals: LocalSide | null = null
   /** What the target shares out: partitions of topics that somebody subscribes to, by topic id. Null: not known. */
   #shared: PartitionCounts | null = new Map()
   /** Topics came, went or grew, and it has not looked yet whether it minds. */
@@ -109,21 +122,33 @@ export class ModernGroup {
 
   get state(): ModernState {
     if (this.#isOver) return 'Dead'
-    if (this.#members.size === 0) return 'Empty'
+    if (this.isVacant) return 'Empty'
     if (this.epoch > this.assignmentEpoch) return 'Assigning'
     const isSettled = ({ state, epoch }: ModernMember): boolean =>
       state === 'stable' && epoch === this.assignmentEpoch
     return [...this.members].every(isSettled) ? 'Stable' : 'Reconciling'
   }
 
-  /** In the order in which they came. */
+  /** In the order in which they came, those of this process last. */
   get members(): Iterable<ModernMember> & { readonly size: number } {
+    const local = this.#locals?.members ?? NOBODY
+    const all = [...this.#members.values(), ...local]
+    return { size: all.length, [Symbol.iterator]: () => all.values() }
+  }
+
+  /** Those that are not of this process. */
+  get remoteMembers(): Iterable<ModernMember> & { readonly size: number } {
     const all = this.#members
     return { size: all.size, [Symbol.iterator]: () => all.values() }
   }
 
   get isVacant(): boolean {
-    return this.#members.size === 0
+    return this.#members.size + (this.#locals?.members.size ?? 0) === 0
+  }
+
+  /** Who has a partition, be it that it is to give it up. */
+  ownerOf(key: string): ModernMember | undefined {
+    return this.#owners.get(key)
   }
 
   /** The one that most members ask for. */
@@ -155,8 +180,11 @@ export class ModernGroup {
     const saysOther = member.update(request)
     if (saysOther || this.#members.size > size) this.#grow()
     this.#assign()
+    // What they give up may be this one's at once.
+    this.#reconcileLocals()
     const isMoved = member.reconcile(this.assignmentEpoch, owned, this.#owners)
     this.#keep(member)
+    this.settle()
     const { ctx, limits } = this.#host
     const now = ctx.clock.monotonic()
     ctx.due.schedule(member.session, now + limits.consumerSessionTimeoutMs)
@@ -225,6 +253,7 @@ export class ModernGroup {
       this.#host.ctx.due.cancel(member.revocation)
       member.leaveForNow(this.#owners)
       this.#keep(member)
+      this.settle()
     }
     return { error: 'NONE', memberId, epoch, heartbeatIntervalMs: 0, assigned: null }
   }
@@ -238,8 +267,9 @@ export class ModernGroup {
   readonly #remove = (member: ModernMember): void => {
     this.#forget(member)
     this.#host.drop(this, member.id)
-    if (this.#members.size === 0) this.emptySince = this.#host.ctx.clock.now()
+    if (this.isVacant) this.emptySince = this.#host.ctx.clock.now()
     this.#grow()
+    this.settle()
   }
 
   #forget(member: ModernMember): void {
@@ -251,11 +281,60 @@ export class ModernGroup {
     if (member.instanceId !== null) this.#instances.delete(member.instanceId)
   }
 
+  // ── members of this process ───────────────────────────────────────────────────────────────────
+
+  /** They are in it from now on; null: no more. */
+  bind(locals: LocalSide | null): void {
+    this.#locals = locals
+  }
+
+  /** One of them comes, with what it has. */
+  admit(member: ModernMember): void {
+    for (const key of member.assigned) this.#owners.set(key, member)
+  }
+
+  /** One of them has left, with nothing in hand. */
+  dismiss(member: ModernMember): void {
+    this.#host.ctx.due.cancel(member.revocation)
+    member.leave(this.#owners)
+  }
+
+  /** Some came or left, or read something else. */
+  localsChanged(): void {
+    if (this.isVacant) this.emptySince = this.#host.ctx.clock.now()
+    this.#grow()
+    this.settle()
+  }
+
+  /** Goes as far as can be gone without a heartbeat, where there is anybody who needs none. */
+  settle(): void {
+    if (this.#locals === null || this.#isOver) return
+    this.#assign()
+    this.#reconcileLocals()
+    this.#locals?.moved()
+  }
+
+  /** Twice, as what one gives up may be another's. */
+  #reconcileLocals(): void {
+    const { due, clock } = this.#host.ctx
+    for (let round = 0; round < 2; round++) {
+      for (const member of this.#locals?.members ?? NOBODY) {
+        const inHand = this.#locals?.inHand(member) ?? null
+        member.reconcile(this.assignmentEpoch, inHand, this.#owners)
+        const { revocation } = member
+        if (member.state !== 'unrevoked') due.cancel(revocation)
+        else if (revocation.heapIndex < 0)
+          due.schedule(revocation, clock.monotonic() + member.rebalanceTimeoutMs)
+      }
+    }
+  }
+
   // ── assigning ─────────────────────────────────────────────────────────────────────────────────
 
   /** Topics came, went or grew: at the next heartbeat it is seen whether that matters. */
   topicsChanged(): void {
     this.#isOutOfDate = true
+    this.settle()
   }
 
   #grow(): void {
@@ -340,7 +419,9 @@ export class ModernGroup {
 
   /** The group is gone: nothing falls due any more. */
   end(): void {
-    for (const member of [...this.members]) this.#forget(member)
+    for (const member of [...this.#members.values()]) this.#forget(member)
+    for (const member of this.#locals?.members ?? NOBODY) this.dismiss(member)
+    this.#locals = null
     this.#isOver = true
   }
 }

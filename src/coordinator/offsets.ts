@@ -82,9 +82,9 @@ export class OffsetStore extends Due implements CommitPort {
     }
   }
 
-  /** One that was closed has left its place to a successor, or to nobody. */
+  /** One that was closed has left its place to a successor, or to nobody; one that was not placed has none. */
   #keeps(cursor: Cursor): boolean {
-    return this.durable && cursor.reader.durable && !cursor.closed
+    return this.durable && cursor.reader.durable && !cursor.closed && cursor.isPlaced
   }
 
   #schedule(delayMs: number): void {
@@ -102,7 +102,7 @@ export class OffsetStore extends Due implements CommitPort {
     const changes: MetaChange[] = []
     for (const cursor of cursors) {
       this.#dirty.delete(cursor)
-      changes.push(this.#change(cursor, withoutStarts(cursor.state())))
+      if (cursor.isPlaced) changes.push(this.#change(cursor, withoutStarts(cursor.state())))
     }
     if (changes.length > 0) await this.#engine.meta.put(changes)
   }

@@ -11,7 +11,6 @@
 import type { CoreContext } from '../core/context.ts'
 import type { Cursor } from '../core/cursor.ts'
 import { DeadLetters } from '../core/dead-letter.ts'
-import { type Due, DueCallback } from '../core/due-queue.ts'
 import { Member } from '../core/member.ts'
 import { BROADCAST_PREFIX, Reader, type ReaderKind } from '../core/reader.ts'
 import { type CursorState, within, withoutStarts } from '../core/restored.ts'
@@ -22,15 +21,17 @@ import {
   memberSettings,
   type ReaderSettings,
   readerSettings,
+  sameSettings,
 } from '../core/settings.ts'
 import type { Topic } from '../core/topic.ts'
 import { checkPattern, isPattern, TopicTrie } from '../core/topic-trie.ts'
 import type { TopicHooks, Topics } from '../core/topics.ts'
 import { abortedError, OdradekError } from '../model/errors.ts'
 import type { BatchSubscribeOptions, ReaderRef, StartPosition, SubscribeOptions } from '../model/options.ts'
-import { rebalance } from './consumer-group.ts'
+import { type RemoteMembers, rebalance } from './consumer-group.ts'
 import type { OffsetStore } from './offsets.ts'
 import { areKept, resolvePositions } from './positions.ts'
+import { ReaderExpiry } from './reader-expiry.ts'
 import { findReader, freeId } from './reader-ref.ts'
 import { type AnySubscriber, type Handler, handlerOf } from './subscriber.ts'
 import { Subscription, type SubscriptionHost, unknownConsumer } from './subscription.ts'
@@ -50,9 +51,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   readonly #ctx: CoreContext
   readonly #topics: Topics
   readonly #offsets: OffsetStore
-  readonly #offsetRetentionMs: number
   readonly #deadLetters: DeadLetters
-  readonly #claim: (group: string) => void
+  readonly #remote: () => RemoteMembers
   /** Broadcast readers; one id may be used once per topic. */
   readonly #broadcast = new Map<string, Set<Reader>>()
   readonly #groups = new Map<string, Reader>()
@@ -60,25 +60,24 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   readonly #patterns = new TopicTrie<Wildcard>()
   readonly #wildcards = new Map<Member, Wildcard>()
   readonly #subscriptions = new Map<Member, Subscription>()
-  readonly #forgetting = new Map<Reader, Due>()
+  readonly #expiry: ReaderExpiry
   #names = 0
   /** The broker closes: whoever is still on the way in comes too late. */
   #stopped = false
 
-  /** `claim`: throws where members of Kafka's protocol have a group's name. */
   constructor(
     ctx: CoreContext,
     topics: Topics,
     offsets: OffsetStore,
     offsetRetentionMs: number,
-    claim: (group: string) => void,
+    remote: () => RemoteMembers,
   ) {
     this.#ctx = ctx
     this.#topics = topics
     this.#offsets = offsets
-    this.#offsetRetentionMs = offsetRetentionMs
+    this.#expiry = new ReaderExpiry(ctx, offsetRetentionMs, (reader) => this.#forget(reader))
     this.#deadLetters = new DeadLetters(ctx)
-    this.#claim = claim
+    this.#remote = remote
   }
 
   *all(): IterableIterator<Reader> {
@@ -201,8 +200,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   #openGroup(name: string, member: MemberSettings, settings: ReaderSettings, options: AnyOptions): Reader {
-    this.#claim(name)
     const kind: ReaderKind = settings.assignment === 'shared' ? 'share' : 'consumer'
+    this.#remote().claim(name, kind)
     const known = this.#groups.get(name)
     if (known === undefined) {
       const reader = this.#make(name, kind, true, settings)
@@ -223,7 +222,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
 
   /** A known reader gets its first member again: with other settings it is made anew in the same place. */
   #resume(known: Reader, settings: ReaderSettings, kind: ReaderKind): Reader {
-    this.#keep(known)
+    this.#expiry.cancel(known)
     if (sameSettings(known.settings, settings)) return known
     const reader = this.#make(known.name, kind, true, settings)
     reader.generation = known.generation
@@ -261,6 +260,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       this.#patterns.add(pattern, wildcard)
     }
     reader.join(member)
+    this.#remote().joined(reader)
     rebalance(reader)
     const subscription = new Subscription(reader, member, this, () => this.#subscriptions.delete(member))
     this.#subscriptions.set(member, subscription)
@@ -274,7 +274,8 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
       const stored = reader.durable ? this.#offsets.load(reader.key, topic.id, partition) : undefined
       if (stored !== undefined) return startAt(within(stored, marks.end))
       // Partitions that a position does not name, or that came later, start at the tail, or their first record.
-      return { at: positions === undefined ? marks.start : (positions[partition] ?? marks.high) }
+      const at = positions === undefined ? marks.start : (positions[partition] ?? marks.high)
+      return { at, isPlaced: !this.#remote().reads(reader.key, topic.id, partition) }
     })
   }
 
@@ -318,7 +319,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
 
   async leave(reader: Reader, member: Member): Promise<void> {
     this.#part(reader, member)
-    if (reader.members.length > 0) return
+    if (reader.members.length > 0 || this.#isGone(reader)) return
     if (!reader.durable) {
       await this.#forget(reader)
       return
@@ -326,7 +327,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     const cursors = [...reader.cursors()]
     for (const cursor of cursors) cursor.rest()
     await this.#offsets.store(cursors)
-    if (reader.members.length === 0) this.#expireLater(reader)
+    if (reader.members.length === 0) this.#expiry.begin(reader)
   }
 
   async forget(reader: Reader, member: Member): Promise<void> {
@@ -334,7 +335,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     if (stays) this.#part(reader, member)
     if (reader.members.length > 0) return
     if (reader.kind === 'broadcast') await this.#forget(reader)
-    else if (stays) this.#expireLater(reader)
+    else if (stays && !this.#isGone(reader)) this.#expiry.begin(reader)
   }
 
   #part(reader: Reader, member: Member): void {
@@ -347,21 +348,9 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     rebalance(reader)
   }
 
-  /** A durable reader without members is forgotten in the end. */
-  #expireLater(reader: Reader): void {
-    const due = new DueCallback(() => {
-      this.#forget(reader).catch((error: unknown) => reader.raise(error, `forgetting "${reader.name}"`))
-    })
-    this.#keep(reader)
-    this.#forgetting.set(reader, due)
-    this.#ctx.due.schedule(due, this.#ctx.clock.monotonic() + this.#offsetRetentionMs)
-  }
-
-  #keep(reader: Reader): void {
-    const due = this.#forgetting.get(reader)
-    if (due === undefined) return
-    this.#ctx.due.cancel(due)
-    this.#forgetting.delete(reader)
+  /** Its group goes on without it, and may have another one since. */
+  #isGone(reader: Reader): boolean {
+    return reader.kind !== 'broadcast' && this.#groups.get(reader.name) !== reader
   }
 
   async #forget(reader: Reader): Promise<void> {
@@ -379,7 +368,7 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
   }
 
   #remove(reader: Reader): void {
-    this.#keep(reader)
+    this.#expiry.cancel(reader)
     this.#anonymous.delete(reader)
     if (this.#groups.get(reader.name) === reader) this.#groups.delete(reader.name)
     const readers = this.#broadcast.get(reader.name)
@@ -435,6 +424,12 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     let positions = await resolvePositions(topic, to)
     while (!areKept(topic, positions)) positions = await resolvePositions(topic, to)
     const reader = findReader(this.all(), topic, ref)
+    if (reader.remote !== null) {
+      throw new OdradekError(
+        'GROUP_NOT_EMPTY',
+        `group "${reader.name}" has members of Kafka's protocol; it is moved once they have left`,
+      )
+    }
     const moved: Cursor[] = []
     for (const cursor of reader.cursorsOf(topic.id)) {
       const at = positions[cursor.partition.index]
@@ -476,14 +471,6 @@ export class Readers implements Omit<TopicHooks, 'receivesDeadLetters'>, Subscri
     for (const reader of this.all()) for (const topic of reader.topics) reader.detach(topic.id, error)
     for (const subscription of [...this.#subscriptions.values()]) subscription.endedByHost()
   }
-}
-
-function sameSettings(a: ReaderSettings, b: ReaderSettings): boolean {
-  return (
-    a.strategy === b.strategy &&
-    JSON.stringify({ ...a, from: null, strategy: null }) ===
-      JSON.stringify({ ...b, from: null, strategy: null })
-  )
 }
 
 function startAt(stored: CursorState): { at: number; stored: CursorState } {

@@ -64,6 +64,10 @@ export class Cursor {
   #heir: Member | null | undefined = undefined
   /** Has what is in flight, while a change is due. */
   #former: Member | null = null
+  /** Whether a member elsewhere has the partition: then it hands out nothing, holds nothing, and stands where commits put it. */
+  isAway: boolean = false
+  /** Whether where it stands is its group's place. Not so where members elsewhere read and nobody has committed yet. */
+  isPlaced: boolean = true
   /** Members of the reader that read this topic. */
   members: readonly Member[] = []
   retrying: number = 0
@@ -101,6 +105,18 @@ export class Cursor {
     return this.log.marks.high - this.position
   }
 
+  /** Who has it, or has what is in flight of it. */
+  get holder(): Member | null {
+    return this.#heir === undefined ? this.owner : this.#former
+  }
+
+  /** Whether something of it is in somebody's hands, or on its way to the dead letters. */
+  get isBusy(): boolean {
+    if (this.inFlight > 0) return true
+    for (const { state } of this.window) if (state === DEAD) return true
+    return false
+  }
+
   // ── settling ──────────────────────────────────────────────────────────────────────────────────
 
   /** A record stops being in flight. */
@@ -116,6 +132,7 @@ export class Cursor {
     this.#leave(record, record.offset)
     if (this.window.committed !== before) this.moved()
     this.pump.unblock()
+    if (this.owner === null) this.reader.remote?.settled()
   }
 
   #leave(record: DeliveryRecord, offset: number): void {
@@ -228,6 +245,7 @@ export class Cursor {
 
   /** Evaluates overflow now: before records are handed out, and for a cursor that is stuck. */
   sweep(): void {
+    if (this.isAway) return
     if (this.policy !== null) this.policy.apply()
     else if (this.position < this.log.marks.start) {
       dropTo(this, this.log.marks.start, overtakenReason(this))
@@ -262,9 +280,10 @@ export class Cursor {
   // ── replay, ownership, end ────────────────────────────────────────────────────────────────────
 
   /** Starts again at `at`: fences what is in flight, cancels retries, forgets attempts. */
-  reset(at: number): void {
+  reset(at: number, reason: string = 'a replay moved its reader'): void {
     this.stamp++
-    for (const record of this.window) this.reader.settle.fence(record, 'a replay moved its reader')
+    this.isPlaced = true
+    for (const record of this.window) this.reader.settle.fence(record, reason)
     this.ready.clear()
     this.aside.clear()
     this.chains.clear()
@@ -311,13 +330,31 @@ export class Cursor {
     this.#heir = undefined
     this.#former = null
     this.#own(heir)
+    if (heir === null) this.reader.remote?.settled()
   }
 
   #own(member: Member | null): void {
     this.pump.unpark()
     this.owner = member
+    if (member !== null) this.isPlaced = true
     this.#relink()
     this.pump.unblock()
+  }
+
+  /** The partition is a member's elsewhere from now on. Nothing is busy here; what came back is that one's, too. */
+  goAway(): void {
+    if (this.isAway) return
+    this.assign(null)
+    this.isAway = true
+    this.partition.setHolds(this, false)
+    if (this.isPlaced) this.reset(this.position, 'its partition went to another member')
+  }
+
+  /** It is not: from now on it may be assigned. `holds`: whether its reader holds the log. */
+  comeBack(holds: boolean): void {
+    if (!this.isAway) return
+    this.isAway = false
+    this.partition.setHolds(this, holds)
   }
 
   /** Nobody reads it for now: what is stored from here on says no more than what happened. */
@@ -359,7 +396,7 @@ export class Cursor {
       lag: this.lag,
       inFlight: this.inFlight,
       retrying: this.retrying,
-      owner: this.owner?.id ?? null,
+      owner: this.owner?.id ?? this.reader.remote?.ownerOf(this) ?? null,
       gating: this.holds,
     }
   }

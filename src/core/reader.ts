@@ -37,6 +37,23 @@ export const BROADCAST_PREFIX = 'odradek.reader.'
 export type DropReason = BrokerEvents['dropped']['reason']
 export type ReaderKind = 'broadcast' | 'share' | 'consumer'
 
+/** Where a cursor begins. `stored`: what is known of it; `isPlaced`: as of a cursor, true if it is not said. */
+export interface Start {
+  readonly at: number
+  readonly stored?: CursorState
+  readonly isPlaced?: boolean
+}
+
+/** Of a group that has members elsewhere too, who assigns its partitions to all of them. */
+export interface RemoteSide {
+  /** Members of this process came or went, or what they read has changed. */
+  changed(): void
+  /** A partition that nobody of this process has now may have nothing in flight any more. */
+  settled(): void
+  /** Id of the member that has a cursor's partition, wherever it is. */
+  ownerOf(cursor: Cursor): string | null
+}
+
 /** What a reader has in one topic. */
 class Seat extends Due {
   readonly topic: Topic
@@ -60,7 +77,7 @@ class Seat extends Due {
   hold(on: boolean): void {
     if (this.holds === on) return
     this.holds = on
-    for (const cursor of this.cursors) cursor.partition.setHolds(cursor, on)
+    for (const cursor of this.cursors) cursor.partition.setHolds(cursor, on && !cursor.isAway)
   }
 
   membersChanged(members: Member[]): void {
@@ -107,6 +124,8 @@ export class Reader {
   readonly handleLatency: Histogram = new Histogram()
   members: Member[] = []
   generation: number = 0
+  /** Null where all its members are of this process. */
+  remote: RemoteSide | null = null
   /** Cursors without a member that has room. */
   readonly parked: Deque<Pump> = new Deque()
   readonly #seats = new Map<string, Seat>()
@@ -147,7 +166,7 @@ export class Reader {
   // ── topics and members ────────────────────────────────────────────────────────────────────────
 
   /** Reads `topic` from now on, its new partitions from `startOf`. */
-  attach(topic: Topic, startOf: (partition: number) => { at: number; stored?: CursorState }): void {
+  attach(topic: Topic, startOf: (partition: number) => Start): void {
     let seat = this.#seats.get(topic.id)
     if (seat === undefined) {
       seat = new Seat(this, topic)
@@ -155,8 +174,9 @@ export class Reader {
     }
     for (let i = seat.cursors.length; i < topic.partitions.length; i++) {
       const partition = topic.partitionAt(i)
-      const { at, stored } = startOf(i)
+      const { at, stored, isPlaced = true } = startOf(i)
       const cursor = new Cursor(this, partition, at, stored)
+      cursor.isPlaced = isPlaced
       cursor.setMembers(seat.members)
       seat.cursors.push(cursor)
       partition.add(cursor)
@@ -181,6 +201,11 @@ export class Reader {
 
   reads(topicId: string): boolean {
     return this.#seats.has(topicId)
+  }
+
+  /** No member elsewhere has the cursor's partition any more. */
+  takeBack(cursor: Cursor): void {
+    cursor.comeBack(this.#seats.get(cursor.partition.topic.id)?.holds === true)
   }
 
   cursorsOf(topicId: string): readonly Cursor[] {

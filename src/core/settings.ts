@@ -196,6 +196,15 @@ function retrySettings(given: SubscribeOptions['retry']): RetrySettings {
   }
 }
 
+/** Whether a reader may go on with other settings as the same one. Where it begins does not matter any more. */
+export function sameSettings(a: ReaderSettings, b: ReaderSettings): boolean {
+  return (
+    a.strategy === b.strategy &&
+    JSON.stringify({ ...a, from: null, strategy: null }) ===
+      JSON.stringify({ ...b, from: null, strategy: null })
+  )
+}
+
 /** Later members of a group omit what belongs to the reader, or say the same. */
 export function assertSame(group: string, fixed: ReaderSettings, options: Options): void {
   const compare = (name: string, mine: unknown, theirs: unknown): void => {

@@ -132,7 +132,7 @@ interface Progress {
 function groups({ parts }: World, to: Exposition): void {
   const classic = [...parts.groups.all()].map(({ name, members }): [string, number] => [name, members.size])
   const inProcess = [...parts.readers.all()]
-    .filter(({ kind }) => kind !== 'broadcast')
+    .filter(({ kind, remote }) => kind !== 'broadcast' && remote === null)
     .map(({ name, members }): [string, number] => [name, members.length])
   const members = new Map([...classic, ...inProcess])
   // There may be offsets of a group that has neither members nor a name but theirs.

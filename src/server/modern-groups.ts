@@ -2,6 +2,7 @@
  * Groups whose partitions the broker assigns, as Kafka's tools see them: those of members of the protocol, and those of
  * this process that are consumer groups too. The tools of before KIP-848 are shown them in the words of classic groups.
  */
+import { LocalMember } from '../coordinator/local-member.ts'
 import type { ModernGroup } from '../coordinator/modern-group.ts'
 import type { ModernMember } from '../coordinator/modern-member.ts'
 import { byTopic, partitionKey } from '../coordinator/partition-keys.ts'
@@ -36,8 +37,8 @@ export function describedModern(group: ModernGroup, { parts }: World): Described
       instanceId: member.instanceId,
       rackId: member.rackId,
       memberEpoch: member.epoch,
-      clientId: member.clientId,
-      clientHost: `/${member.clientHost}`,
+      clientId: clientOf(member),
+      clientHost: hostOf(member),
       subscribedTopicNames: [...member.topicNames].sort(),
       subscribedTopicRegex: member.topicPattern?.source || null,
       assignment: placeOf(member.assigned, parts),
@@ -89,6 +90,15 @@ function placeOf(keys: ReadonlySet<string>, { topics }: World['parts']): Place {
   }
 }
 
+/** A subscriber goes by the name of its group, as where all are of this process. */
+function clientOf(member: ModernMember): string {
+  return member instanceof LocalMember ? member.member.reader.name : member.clientId
+}
+
+function hostOf(member: ModernMember): string {
+  return member instanceof LocalMember ? HOST : `/${member.clientHost}`
+}
+
 /** A member as DescribeGroups shows one. */
 export function asClassicMember(member: ModernMember, { parts }: World) {
   const assigned = placeOf(member.assigned, parts).topicPartitions.map(
@@ -97,8 +107,8 @@ export function asClassicMember(member: ModernMember, { parts }: World) {
   return {
     memberId: member.id,
     groupInstanceId: member.instanceId,
-    clientId: member.clientId,
-    clientHost: `/${member.clientHost}`,
+    clientId: clientOf(member),
+    clientHost: hostOf(member),
     memberMetadata: subscriptionBytes([...member.topicNames].sort()),
     memberAssignment: assignmentBytes(assigned),
   }

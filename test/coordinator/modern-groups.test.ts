@@ -150,9 +150,9 @@ describe('a name', () => {
     expect(await beat(broker, 'g')).toMatchObject({ error: 'GROUP_ID_NOT_FOUND' })
   })
 
-  it('that subscribers of this process have is closed, and open once they have left, with its place', async () => {
+  it('that subscribers of this process share is closed, and open once they have left, with its place', async () => {
     const { world, broker, topic } = await withTopic()
-    const member = await topic.subscribe(() => {}, { group: 'g', from: 'earliest', assignment: 'range' })
+    const member = await topic.subscribe(() => {}, { group: 'g', from: 'earliest' })
     for (let i = 0; i < 3; i++) await topic.publish(i, { partition: 0 })
     await world.settle()
     expect(await beat(broker, 'g')).toMatchObject({ error: 'GROUP_ID_NOT_FOUND' })

@@ -11,7 +11,8 @@
  *        UNSUPPORTED_VERSION; with another epoch than theirs, STALE_MEMBER_EPOCH
  *   10   topics by id
  *
- * A group of this process that has members commits for itself: UNKNOWN_MEMBER_ID. Without members, its place moves.
+ * A group of this process that has members commits for itself: UNKNOWN_MEMBER_ID. Without members, its place moves. In a
+ * group that both have, a partition that a subscriber reads is committed by him: STALE_MEMBER_EPOCH.
  */
 import type { GroupError } from '../../coordinator/classic-requests.ts'
 import type { OffsetEntry } from '../../coordinator/group-offsets.ts'
@@ -41,8 +42,10 @@ export const offsetCommit: Handler = handler(api, async (request, call, world) =
       return entry
     })
   })
+  const { groups } = world.parts
+  const held = new Set(entries.filter((entry) => groups.isHeldHere(request.groupId, entry)))
   const errorCode = isGroupCoordinator(world, call, request.groupId)
-    ? await committed(request, entries, call.version, world)
+    ? await committed(request, entries, held, call.version, world)
     : KAFKA_ERRORS.NOT_COORDINATOR
   return {
     throttleTimeMs: 0,
@@ -50,8 +53,10 @@ export const offsetCommit: Handler = handler(api, async (request, call, world) =
       name,
       topicId,
       partitions: partitions.map(({ partitionIndex }, p) => {
-        const entry = all[t]?.[p]
-        return { partitionIndex, errorCode: typeof entry === 'number' ? entry : errorCode }
+        const entry = all[t]?.[p] as OffsetEntry | number
+        if (typeof entry === 'number') return { partitionIndex, errorCode: entry }
+        const isRefused = errorCode === KAFKA_ERRORS.NONE && held.has(entry)
+        return { partitionIndex, errorCode: isRefused ? KAFKA_ERRORS.STALE_MEMBER_EPOCH : errorCode }
       }),
     })),
   }
@@ -60,6 +65,7 @@ export const offsetCommit: Handler = handler(api, async (request, call, world) =
 async function committed(
   request: Request,
   entries: readonly OffsetEntry[],
+  held: ReadonlySet<OffsetEntry>,
   version: number,
   { parts }: World,
 ): Promise<number> {
@@ -70,7 +76,8 @@ async function committed(
     return KAFKA_ERRORS.UNSUPPORTED_VERSION
   }
   if (error !== 'NONE') return groupErrorCode(known(error, version))
-  return parts.groupOffsets.commit(groupId, entries).then(() => KAFKA_ERRORS.NONE, storedErrorCode)
+  const free = entries.filter((entry) => !held.has(entry))
+  return parts.groupOffsets.commit(groupId, free).then(() => KAFKA_ERRORS.NONE, storedErrorCode)
 }
 
 function known(error: GroupError, version: number): GroupError {

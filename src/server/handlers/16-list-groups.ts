@@ -38,7 +38,10 @@ function allGroups({ parts }: World): Listed[] {
     const groupType = group instanceof ModernGroup ? 'consumer' : 'classic'
     return { groupId: name, protocolType: protocolType ?? '', groupState: state, groupType }
   })
-  const readers = [...parts.readers.all()].filter(({ kind }) => kind !== 'broadcast')
+  // One that has members elsewhere too is among those.
+  const readers = [...parts.readers.all()].filter(
+    ({ kind, remote }) => kind !== 'broadcast' && remote === null,
+  )
   return [
     ...wire,
     ...readers.map(

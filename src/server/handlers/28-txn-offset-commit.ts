@@ -35,6 +35,8 @@ export const txnOffsetCommit: Handler = handler(api, async (request, call, world
     return partitions.map((partition) => {
       const entry = offsetEntry(topic, partition)
       if (typeof entry === 'number') return entry
+      // A subscriber of this process reads it, who commits it himself.
+      if (world.parts.groups.isHeldHere(request.groupId, entry)) return KAFKA_ERRORS.ILLEGAL_GENERATION
       entries.push(entry)
       return KAFKA_ERRORS.NONE
     })
