@@ -34,6 +34,7 @@ export class RequestLog {
     const line = JSON.stringify({
       number: ++this.#last,
       ...of,
+      durationMs: Math.round(of.durationMs * 1_000) / 1_000,
       request: request ?? null,
       response: answer ?? null,
       leftOff: request === undefined || answer === undefined,
