@@ -36,7 +36,7 @@ import {
   type SyncRequest,
   type SyncResult,
 } from './classic-requests.ts'
-import type { StandingGeneration, StoredMembers } from './group-store.ts'
+import type { StoredGroup, StoredMembers } from './group-store.ts'
 
 /** What a group asks of the registry that made it. */
 export interface GroupHost {
@@ -93,12 +93,15 @@ export class ClassicGroup {
    * With the members of the process before, as far as their generation stood. Their sessions begin anew. Where it did not
    * stand, or somebody has left since, the rebalance that was under way goes on.
    */
-  restore(stands: StandingGeneration | undefined, members: StoredMembers<StoredClassicMember>): void {
+  restore(
+    { protocolName, stands }: Pick<StoredGroup, 'protocolName' | 'stands'>,
+    members: StoredMembers<StoredClassicMember>,
+  ): void {
     if (members.size === 0) return
     for (const [id, stored] of members) this.members.add(ClassicMember.restored(id, stored, this.#expired))
     const leader = this.members.get(stands?.leader ?? '')
     if (leader !== undefined) this.members.elect([leader])
-    this.protocolName = stands?.protocolName ?? null
+    this.protocolName = protocolName ?? null
     this.state = stands?.size === members.size ? 'Stable' : 'PreparingRebalance'
     for (const member of this.members) this.#hear(member)
     this.#preparingSince = this.#host.ctx.clock.monotonic()

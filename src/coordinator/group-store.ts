@@ -1,8 +1,8 @@
 /**
  * What outlives the process of the groups of Kafka's protocol, in `Meta`:
  *
- *   group/<name>               kind, generation or epoch, protocol type, since when it is empty; of a classic generation
- *                              that stands its protocol, its leader, how many are in it
+ *   group/<name>               kind, generation or epoch, protocol type and name, since when it is empty; of a classic
+ *                              generation that stands, its leader and how many are in it
  *   group-member/<name>/<id>   a member: what it said, and its place
  *
  * Invariants: what belongs together is put within one run to completion, so a crash keeps all of it or nothing. Whoever
@@ -24,6 +24,8 @@ export interface StoredGroup {
   /** Or epoch. */
   readonly generation: number
   readonly protocolType: string | null
+  /** Of a classic generation. */
+  readonly protocolName?: string | null
   /** Null: it had members. */
   readonly emptySince: number | null
   /** Of a classic generation whose leader has assigned. */
@@ -31,7 +33,6 @@ export interface StoredGroup {
 }
 
 export interface StandingGeneration {
-  readonly protocolName: string | null
   readonly leader: string
   /** Members. Where fewer are found, somebody has left since. */
   readonly size: number
@@ -120,7 +121,7 @@ export class GroupStore {
 
   #send(name: string, unsaved: Unsaved, changes: readonly MetaChange[]): Promise<unknown> {
     const storing = this.#meta.put(changes)
-    const saving = unsaved.saving === null ? storing : Promise.all([unsaved.saving, storing])
+    const saving = unsaved.saving === null ? storing : both(unsaved.saving, storing)
     unsaved.saving = saving
     const isStored = (): void => {
       for (const change of changes) {
@@ -140,6 +141,13 @@ export class GroupStore {
     })
     return saving
   }
+}
+
+/** Settles when both have; rejects where either does. */
+async function both(first: Promise<unknown>, second: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([first, second])
+  await first
+  await second
 }
 
 function keyOf(name: string): string {

@@ -93,14 +93,14 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup>,
   restore(): void {
     this.offsets.restore()
     for (const { name, group: stored, members } of this.#store.restored()) {
-      const { kind, generation, protocolType, emptySince, stands } = stored
+      const { kind, generation, protocolType, emptySince } = stored
       let group: WireGroup
       if (kind === 'modern') {
         group = this.#enroll(new ModernGroup(name, this, generation))
         group.restore(members as StoredMembers<StoredModernMember>)
       } else {
         group = this.#open(name, generation, protocolType)
-        group.restore(stands, members as StoredMembers<StoredClassicMember>)
+        group.restore(stored, members as StoredMembers<StoredClassicMember>)
       }
       group.emptySince = emptySince ?? group.emptySince
     }
@@ -378,14 +378,14 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup>,
   }
 
   changed(group: ClassicGroup): void {
-    const { generation, protocolType, emptySince } = group
-    const isEmpty = group.state === 'Empty'
-    this.#store.put(group.name, { generation, protocolType, emptySince: isEmpty ? emptySince : null })
+    const { generation, protocolType, protocolName } = group
+    const emptySince = group.state === 'Empty' ? group.emptySince : null
+    this.#store.put(group.name, { generation, protocolType, protocolName, emptySince })
   }
 
   stands({ name, generation, protocolType, protocolName, members }: ClassicGroup): void {
-    const stands = { protocolName, leader: members.leader?.id ?? '', size: members.size }
-    this.#store.put(name, { generation, protocolType, emptySince: null, stands })
+    const stands = { leader: members.leader?.id ?? '', size: members.size }
+    this.#store.put(name, { generation, protocolType, protocolName, emptySince: null, stands })
   }
 
   grew(group: ModernGroup): void {
