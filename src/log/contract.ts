@@ -81,6 +81,8 @@ export interface ByteSlice {
   readonly next: number
   /** Aborted transactions that touch the range, sorted by first offset (for `committed`). */
   readonly aborted: readonly { readonly producerId: number; readonly firstOffset: number }[]
+  /** To be called once, when nobody looks at `bytes` any more: the log may then use them again. One may never call it. */
+  readonly done?: () => void
 }
 
 /**

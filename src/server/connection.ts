@@ -15,8 +15,11 @@ import type { Duplex } from 'node:stream'
 import type { CoreContext } from '../core/context.ts'
 import { Deque } from '../core/deque.ts'
 import { type Due, DueCallback } from '../core/due-queue.ts'
+import { type BufferPool, capacityFor } from '../log/format/buffer-pool.ts'
+import { readInt16 } from '../log/format/integers.ts'
 import { messageOf } from '../model/errors.ts'
 import { FrameReader } from '../wire/frames.ts'
+import { produce } from '../wire/messages/00-produce.ts'
 import { checkSize } from './frame-size.ts'
 import {
   AUTHENTICATION_DEADLINE_MS,
@@ -41,18 +44,30 @@ export interface Shared {
   readonly limits: Pick<ServerLimits, 'maxRequestBytes' | 'maxIdleMs'>
   readonly buffered: BufferedBytes
   readonly traffic: Pick<Traffic, 'receivedBytes' | 'sentBytes'>
+  /** What large requests are put together in. */
+  readonly pool: BufferPool
 }
 
 /** A request that was started, and the room its frame takes until it is answered. */
 interface Slot {
   readonly requestBytes: number
+  /** Free when it is answered. */
+  buffer: Uint8Array | undefined
   answered: boolean
   response: readonly Uint8Array[]
+  /** Called when the response has left. */
+  readonly sent: (() => void)[]
 }
 
 /** In front of every frame. */
 const LENGTH_BYTES = 4
+const API_KEY_BYTES = 2
 const NO_RESPONSE: readonly Uint8Array[] = []
+
+/** Its handler keeps nothing of it: a log copies what it takes. Others do, parts of groups' metadata for instance. */
+function isProduce(frame: Uint8Array, { tokens }: Session): boolean {
+  return tokens === undefined && frame.length > API_KEY_BYTES && readInt16(frame, 0) === produce.key
+}
 
 /** How far a connection is, when it is looked at. */
 interface Progress {
@@ -71,11 +86,11 @@ export class Connection {
   readonly #socket: Duplex
   readonly #shared: Shared
   readonly #outbox: Outbox
-  readonly #frames = new FrameReader((sizeBytes) => this.#admit(sizeBytes))
+  readonly #frames: FrameReader
   readonly #slots = new Deque<Slot>()
   /** Slots that are not answered. */
   #underWay = 0
-  /** Bytes of the frame that was read last. */
+  /** What the frame that was read last takes. */
   #frameBytes = 0
   /** Of responses, in the line and in the outbox. */
   #responseBytes = 0
@@ -101,6 +116,7 @@ export class Connection {
   constructor(socket: Duplex, host: string, door: Door, shared: Shared) {
     this.#socket = socket
     this.#shared = shared
+    this.#frames = new FrameReader(this.#admit, shared.pool)
     const { clock, due } = shared.ctx
     this.session = new Session(
       host,
@@ -153,10 +169,10 @@ export class Connection {
       buffered.wait(this.#resume)
       return false
     }
-    buffered.take(sizeBytes)
+    this.#frameBytes = capacityFor(sizeBytes)
+    buffered.take(this.#frameBytes)
     traffic.receivedBytes += LENGTH_BYTES + sizeBytes
     this.#admitted++
-    this.#frameBytes = sizeBytes
     return true
   }
 
@@ -202,11 +218,17 @@ export class Connection {
   }
 
   #start(frame: Uint8Array): void {
-    const slot: Slot = { requestBytes: this.#frameBytes, answered: false, response: NO_RESPONSE }
+    const slot: Slot = {
+      requestBytes: this.#frameBytes,
+      buffer: isProduce(frame, this.session) ? this.#frames.lastBuffer : undefined,
+      answered: false,
+      response: NO_RESPONSE,
+      sent: [],
+    }
     this.#slots.push(slot)
     this.#underWay++
     try {
-      const answer = this.#shared.router.route(frame, this.session)
+      const answer = this.#shared.router.route(frame, this.session, (sent) => slot.sent.push(sent))
       if (!(answer instanceof Promise)) {
         this.#answered(slot, answer)
         return
@@ -225,6 +247,8 @@ export class Connection {
   }
 
   #failed(slot: Slot): void {
+    // Some of it may still be under way.
+    slot.buffer = undefined
     this.#answered(slot, null)
     this.#close()
   }
@@ -241,9 +265,10 @@ export class Connection {
       buffered.takeResponse(sizeBytes)
       for (let first = this.#slots.peek(); first?.answered; first = this.#slots.peek()) {
         this.#slots.shift()
-        this.#outbox.push(first.response)
+        this.#outbox.push(first.response, first.sent)
       }
     }
+    if (slot.buffer !== undefined) this.#shared.pool.give(slot.buffer)
     // Last, since it lets others go on.
     buffered.give(slot.requestBytes)
   }
@@ -320,7 +345,10 @@ export class Connection {
       isSameFrame && this.#reading && this.#receivedBytes - receivedBytes < MIN_PROGRESS_BYTES
     const readsNothing = this.#outbox.bytes > 0 && isSending && sentBytes === this.#sentBytes
     if ((sendsTooLittle || readsNothing) && this.#shared.buffered.awaited) {
-      this.#drop('warn', `it holds room that others wait for, and ${sendsTooLittle ? 'sends' : 'reads'} too slowly`)
+      this.#drop(
+        'warn',
+        `it holds room that others wait for, and ${sendsTooLittle ? 'sends' : 'reads'} too slowly`,
+      )
     } else this.#lookLater()
   }
 

@@ -182,7 +182,11 @@ export class Fetching {
       const slice = await log.read(wanted.fetchOffset, maxBytes, isolation, this.#call.client.signal)
       const sizeBytes = slice.bytes.length
       // A log answers one batch at least; only the first of all may be larger than what is asked for.
-      if (sizeBytes > maxBytes && !this.#isEmpty) return this.#success(wanted, null)
+      if (sizeBytes > maxBytes && !this.#isEmpty) {
+        slice.done?.()
+        return this.#success(wanted, null)
+      }
+      if (slice.done !== undefined) this.#call.whenSent?.(slice.done)
       if (sizeBytes > 0) this.#isEmpty = false
       this.#bytesLeft -= sizeBytes
       return this.#success(wanted, slice)

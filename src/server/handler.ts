@@ -37,6 +37,8 @@ export interface Call {
   readonly node: Node
   /** The listener's name, for its advertised addresses. */
   readonly listener: string
+  /** Calls back when the response has left, so that what it is made of may be used again; not if it never leaves. */
+  readonly whenSent?: ((sent: () => void) => void) | undefined
 }
 
 /** Null: there is no response (a produce that wants no acknowledgement). */

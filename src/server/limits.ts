@@ -34,6 +34,8 @@ export const MAX_UNAUTHENTICATED_BYTES = 65_536
  * rule (`maxPartitions`). A name can be a single byte, so that bytes alone bound neither the work nor the answer.
  */
 export const MAX_REQUEST_ITEMS = 131_072
+/** Memory of large requests that is kept for the next ones. */
+export const MAX_FREE_REQUEST_BYTES: number = 8 * MiB
 export const AUTHENTICATION_DEADLINE_MS = 5_000
 /** Requests of one connection that were started and whose responses have not left the line. */
 export const MAX_IN_FLIGHT = 32

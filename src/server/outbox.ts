@@ -4,6 +4,7 @@
  *
  *   push ─► │ piece │ piece │ piece │ ──► one write under way ──► socket
  *           └──────────── bytes ────────────────────────────┘
+ *                   └ marks: who is told when all up to here is written
  */
 import type { Duplex } from 'node:stream'
 import { Deque } from '../core/deque.ts'
@@ -12,11 +13,21 @@ import { MiB } from '../model/limits.ts'
 /** Handed over at once. */
 const WRITE_BYTES: number = MiB
 
+const NOBODY: readonly (() => void)[] = []
+
+interface Mark {
+  readonly at: number
+  readonly sent: readonly (() => void)[]
+}
+
 export class Outbox {
   readonly #socket: Duplex
   readonly #onWritten: (sizeBytes: number) => void
   readonly #pieces = new Deque<Uint8Array>()
+  readonly #marks = new Deque<Mark>()
   #bytes = 0
+  /** All there ever were. */
+  #pushedBytes = 0
   #writing = false
 
   /** `onWritten`: the system took that many bytes. */
@@ -30,12 +41,14 @@ export class Outbox {
     return this.#bytes
   }
 
-  /** The pieces must not change before they are written. */
-  push(pieces: readonly Uint8Array[]): void {
+  /** The pieces must not change before they are written; `sent` are called then, or never if the socket fails. */
+  push(pieces: readonly Uint8Array[], sent: readonly (() => void)[] = NOBODY): void {
     for (const piece of pieces) {
       this.#pieces.push(piece)
       this.#bytes += piece.length
+      this.#pushedBytes += piece.length
     }
+    if (sent.length > 0) this.#marks.push({ at: this.#pushedBytes, sent })
   }
 
   /** Starts a write, if none is under way; goes on by itself until all is written. */
@@ -71,6 +84,12 @@ export class Outbox {
   #written(sizeBytes: number): void {
     this.#writing = false
     this.#bytes -= sizeBytes
+    const writtenBytes = this.#pushedBytes - this.#bytes
+    for (let mark = this.#marks.peek(); mark !== undefined; mark = this.#marks.peek()) {
+      if (mark.at > writtenBytes) break
+      this.#marks.shift()
+      for (const each of mark.sent) each()
+    }
     this.#onWritten(sizeBytes)
     this.flush()
   }

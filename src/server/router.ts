@@ -69,7 +69,7 @@ export class Router {
    * Answers a frame without its length. The handler has been called when this returns. Where it throws or rejects, the
    * connection is to be closed, and the log has been told why.
    */
-  route(frame: Uint8Array, session: Session): Answer<Frame> {
+  route(frame: Uint8Array, session: Session, whenSent?: Call['whenSent']): Answer<Frame> {
     let name = 'a request'
     const { tokens } = session
     const failed = (error: unknown): never => {
@@ -85,14 +85,19 @@ export class Router {
       const from = new WireReader(frame, 0, MAX_REQUEST_ITEMS)
       const header = readRequestHeader(from)
       name = nameOf(header, this.#handlers.get(header.apiKey))
-      const answer = this.#answer(header, from, session)
+      const answer = this.#answer(header, from, session, whenSent)
       return answer instanceof Promise ? answer.catch(failed) : answer
     } catch (error) {
       return failed(error)
     }
   }
 
-  #answer(header: RequestHeader, from: WireReader, session: Session): Answer<Frame> {
+  #answer(
+    header: RequestHeader,
+    from: WireReader,
+    session: Session,
+    whenSent: Call['whenSent'],
+  ): Answer<Frame> {
     const { apiKey, apiVersion: version, correlationId } = header
     const handler = this.#handlers.get(apiKey)
     if (handler === undefined) throw new OdradekError('PROTOCOL_ERROR', `there is no API with key ${apiKey}`)
@@ -111,7 +116,8 @@ export class Router {
       checkSize(from.bytes.length, this.#maxPlainRequestBytes, 'maxPlainRequestBytes, for any but Produce')
     }
     const { listener, node } = session.door
-    const call = { version, clientId: header.clientId ?? '', client: session, session, node, listener }
+    const clientId = header.clientId ?? ''
+    const call: Call = { version, clientId, client: session, session, node, listener, whenSent }
     const answer = this.#pass({ handler, body: readRequest(api, version, from), call, session }, 0)
     const write = (response: unknown): Frame | null =>
       response === null ? null : writeResponse(api, version, correlationId, response as never)

@@ -16,6 +16,7 @@ import { type Drain, drained, drainOf } from '../coordinator/drain.ts'
 import type { CoreContext } from '../core/context.ts'
 import { invalid } from '../core/settings.ts'
 import type { Meta } from '../log/contract.ts'
+import { BufferPool } from '../log/format/buffer-pool.ts'
 import { messageOf } from '../model/errors.ts'
 import type { CloseOptions } from '../model/options.ts'
 import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
@@ -24,7 +25,7 @@ import { Connection, type Shared } from './connection.ts'
 import type { Handler } from './handler.ts'
 import { handlersOf } from './handlers-as.ts'
 import type { HttpPort } from './http-port.ts'
-import { BufferedBytes, Places } from './limits.ts'
+import { BufferedBytes, MAX_FREE_REQUEST_BYTES, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { exposition, unready } from './metrics.ts'
 import { openMetrics } from './metrics-server.ts'
@@ -168,6 +169,8 @@ export class KafkaServer implements AsyncDisposable {
       limits,
       buffered: new BufferedBytes(limits.maxBufferedBytes),
       traffic: this.#traffic,
+      // Who looks on may keep what he saw.
+      pool: new BufferPool(interceptors.length === 0 ? MAX_FREE_REQUEST_BYTES : 0),
     }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }

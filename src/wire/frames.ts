@@ -2,25 +2,33 @@
  * Cuts a stream of bytes into frames, each a length and as many bytes:
  *
  *   chunks   │ 4 │ frame │ 4 │ fra│me │ 4 │ frame │ 4 …
- *                  view        └──┴─ one buffer of the exact size, filled piece by piece
+ *                  view        └──┴─ one buffer, filled piece by piece
  *
  * A frame that lies whole within one chunk is a view of it; of one that does not, every byte is copied once. Its length
  * is shown to the owner before anything is made for it. Frames are taken one at a time, so that whoever has enough of
  * them leaves the rest where it is.
+ *
+ * The buffers come from a pool. Whoever knows that nothing of a frame is looked at any more may give its buffer back.
  */
+import { BufferPool } from '../log/format/buffer-pool.ts'
 import { readInt32 } from '../log/format/integers.ts'
 
 const LENGTH_BYTES = 4
 const NOTHING = new Uint8Array(0)
+/** Where nobody gives anything back. */
+const NO_POOL = new BufferPool(0)
 
 export class FrameReader {
   readonly #admit: (sizeBytes: number) => boolean
+  readonly #pool: BufferPool
   #chunk: Uint8Array = NOTHING
   #at = 0
   readonly #length = new Uint8Array(LENGTH_BYTES)
   #lengthAt = 0
-  /** The frame that is being put together. */
-  #frame: Uint8Array | undefined
+  /** What the next frame is put together in, if it is. */
+  #buffer: Uint8Array | undefined
+  #frameBytes = 0
+  #lastBuffer: Uint8Array | undefined
   #frameAt = 0
   #held = false
 
@@ -28,8 +36,9 @@ export class FrameReader {
    * `admit` is asked before a frame of that size, negative as it may be, is read: it throws for one that cannot be, and
    * answers false for one that has to wait, which it is then asked for again with the next call of `next`.
    */
-  constructor(admit: (sizeBytes: number) => boolean) {
+  constructor(admit: (sizeBytes: number) => boolean, pool: BufferPool = NO_POOL) {
     this.#admit = admit
+    this.#pool = pool
   }
 
   /** The next frame was not admitted yet. */
@@ -37,9 +46,14 @@ export class FrameReader {
     return this.#held
   }
 
-  /** Size of the frame that was admitted and is not whole. */
+  /** What the frame takes that was admitted and is not whole: what its size is rounded up to. */
   get heldBytes(): number {
-    return this.#frame?.length ?? 0
+    return this.#buffer?.length ?? 0
+  }
+
+  /** The pool's, which the frame that `next` answered last was put together in; `undefined` where that is a view. */
+  get lastBuffer(): Uint8Array | undefined {
+    return this.#lastBuffer
   }
 
   /** What follows. It must not change; what is left of the chunk before goes first. */
@@ -59,26 +73,29 @@ export class FrameReader {
 
   /** The next frame without its length, if it is whole. Throws what `admit` throws. */
   next(): Uint8Array | undefined {
-    if (this.#frame === undefined) {
+    if (this.#buffer === undefined) {
       if (!this.#readLength()) return undefined
       const sizeBytes = readInt32(this.#length, 0)
       this.#held = !this.#admit(sizeBytes)
       if (this.#held) return undefined
       this.#lengthAt = 0
+      this.#lastBuffer = undefined
       if (this.#chunk.length - this.#at >= sizeBytes) return this.#take(sizeBytes)
-      this.#frame = new Uint8Array(sizeBytes)
+      this.#buffer = this.#pool.take(sizeBytes)
+      this.#frameBytes = sizeBytes
       this.#frameAt = 0
     }
-    return this.#fill(this.#frame)
+    return this.#fill(this.#buffer)
   }
 
-  #fill(frame: Uint8Array): Uint8Array | undefined {
-    const part = this.#take(Math.min(frame.length - this.#frameAt, this.#chunk.length - this.#at))
-    frame.set(part, this.#frameAt)
+  #fill(buffer: Uint8Array): Uint8Array | undefined {
+    const part = this.#take(Math.min(this.#frameBytes - this.#frameAt, this.#chunk.length - this.#at))
+    buffer.set(part, this.#frameAt)
     this.#frameAt += part.length
-    if (this.#frameAt === frame.length) {
-      this.#frame = undefined
-      return frame
+    if (this.#frameAt === this.#frameBytes) {
+      this.#buffer = undefined
+      this.#lastBuffer = buffer
+      return buffer.subarray(0, this.#frameBytes)
     }
     this.#chunk = NOTHING
     this.#at = 0

@@ -2,7 +2,9 @@
  * Connections on real sockets, with handlers that a test scripts: an API that no client knows, whose requests wait
  * until the test answers them. Time is manual. At its end the kit says what was not given back.
  */
+
 import type { Socket } from 'node:net'
+import { BufferPool } from '../../src/log/format/buffer-pool.ts'
 import { Cluster, type Node } from '../../src/server/cluster.ts'
 import { Connection, type Shared } from '../../src/server/connection.ts'
 import { type Answer, type Call, type Handler, handler } from '../../src/server/handler.ts'
@@ -93,6 +95,7 @@ export class Kit extends World {
         maxIdleMs: options.maxIdleMs ?? 600_000,
       },
       traffic: new Traffic(),
+      pool: new BufferPool(2 ** 23),
       buffered: new BufferedBytes(options.maxBufferedBytes ?? 2 ** 28),
     }
     listener.start({

@@ -75,6 +75,40 @@ describe('an outbox', () => {
     expect(all.equals(Buffer.concat([Buffer.from('head'), large, Buffer.from('tail')]))).toBe(true)
   })
 
+  it('tells those who are concerned when all up to theirs is written, and not before', async () => {
+    const { socket, outbox } = started()
+    socket.on('error', () => {})
+    const told: string[] = []
+    const tell = (name: string) => (): void => void told.push(name)
+    outbox.push([Buffer.alloc(MiB + 1)], [tell('a'), tell('b')])
+    outbox.flush()
+    outbox.push([Buffer.alloc(1)])
+    outbox.push([Buffer.alloc(1)], [tell('c')])
+    await socket.accept()
+    expect(told).toEqual([])
+    outbox.push([], [tell('d')])
+    outbox.push([Buffer.alloc(1)], [tell('e')])
+    await socket.accept(new Error('gone'))
+    expect(told).toEqual([])
+  })
+
+  it('tells them in order', async () => {
+    const { socket, outbox } = started()
+    const told: string[] = []
+    const tell = (name: string) => (): void => void told.push(name)
+    outbox.push([Buffer.alloc(MiB)], [tell('a')])
+    outbox.push([Buffer.alloc(MiB)], [tell('b'), tell('c')])
+    outbox.push([], [tell('d')])
+    outbox.push([Buffer.alloc(1)], [tell('e')])
+    outbox.flush()
+    const seen: string[][] = []
+    while (outbox.bytes > 0) {
+      await socket.accept()
+      seen.push([...told])
+    }
+    expect(seen).toEqual([['a'], ['a', 'b', 'c', 'd'], ['a', 'b', 'c', 'd', 'e']])
+  })
+
   it('counts nothing as written that was not', async () => {
     const { socket, outbox, written } = started()
     socket.on('error', () => {})

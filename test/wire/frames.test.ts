@@ -1,5 +1,6 @@
 /** Frames out of chunks, wherever the chunks are cut. */
 import { describe, expect, it } from 'vitest'
+import { BufferPool } from '../../src/log/format/buffer-pool.ts'
 import { FrameReader } from '../../src/wire/frames.ts'
 
 const frame = (body: string): Buffer => {
@@ -71,6 +72,31 @@ describe('a frame', () => {
       expect(next === undefined).toBe(at + 1_000 < big.length)
     }
     expect(copied).toBe(1_000_000)
+  })
+
+  it('that was put together names its buffer, in which another one is put together when it was given back', () => {
+    const pool = new BufferPool(2 ** 20)
+    const reader = new FrameReader(() => true, pool)
+    const next = (body: string, cut: number): Uint8Array => {
+      const bytes = frame(body)
+      reader.push(bytes.subarray(0, cut))
+      const early = reader.next()
+      if (cut < bytes.length) expect([early, reader.heldBytes]).toEqual([undefined, 98_304])
+      reader.push(bytes.subarray(cut))
+      return early ?? (reader.next() as Uint8Array)
+    }
+    const first = next('a'.repeat(90_000), 50_000)
+    const buffer = reader.lastBuffer as Uint8Array
+    expect([first.buffer === buffer.buffer, first.length, buffer.length]).toEqual([true, 90_000, 98_304])
+    const second = next('b'.repeat(90_000), 10)
+    expect(second.buffer).not.toBe(buffer.buffer)
+    expect(first.every((byte) => byte === 97)).toBe(true)
+    pool.give(buffer)
+    const third = next('c'.repeat(85_000), 80_000)
+    expect([third.buffer === buffer.buffer, third.length]).toEqual([true, 85_000])
+    expect(third.every((byte) => byte === 99)).toBe(true)
+    const whole = next('d'.repeat(90_000), 90_004)
+    expect([whole.length, reader.lastBuffer]).toEqual([90_000, undefined])
   })
 
   it('is shown to its owner before anything is made for it, and its room is known until it is whole', () => {

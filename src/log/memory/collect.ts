@@ -2,11 +2,14 @@
 import { concat } from '../format/bytes.ts'
 import type { Conversions } from './conversions.ts'
 import type { SegmentRing } from './segment.ts'
+import type { Slab } from './slab.ts'
 
 export interface Collected {
   readonly bytes: Uint8Array
   /** Offset after the last batch, or `from` where there was none. */
   readonly next: number
+  /** Whose bytes they are; null for a copy. */
+  readonly slab: Slab | null
 }
 
 /** Batches from the one that holds `from`, below `bound`: at least one, and no more than `maxBytes` with the others. */
@@ -18,6 +21,7 @@ export function collectBatches(
   conversions: Conversions,
 ): Collected {
   const pieces: Uint8Array[] = []
+  let only: Slab | null = null
   let next = from
   let sizeBytes = 0
   let full = false
@@ -38,7 +42,9 @@ export function collectBatches(
       next = slab.nextOf(index)
       full = sizeBytes >= maxBytes
     }
-    if (end > begin) pieces.push(slab.bytes.subarray(begin, end))
+    if (end === begin) continue
+    only = pieces.length === 0 ? slab : null
+    pieces.push(slab.bytes.subarray(begin, end))
   }
-  return { bytes: concat(pieces), next }
+  return { bytes: concat(pieces), next, slab: only }
 }

@@ -3,7 +3,7 @@
  * topic that was deleted and made again starts with a log of its own.
  */
 import { OdradekError } from '../../model/errors.ts'
-import { DEFAULT_RETENTION_BYTES, DEFAULT_RETENTION_RECORDS } from '../../model/limits.ts'
+import { DEFAULT_RETENTION_BYTES, DEFAULT_RETENTION_RECORDS, MiB } from '../../model/limits.ts'
 import type {
   BatchCodecs,
   Engine,
@@ -13,8 +13,12 @@ import type {
   PartitionLog,
   RetentionLimits,
 } from '../contract.ts'
+import { BufferPool } from '../format/buffer-pool.ts'
 import { MemoryLog } from './memory-log.ts'
 import { MemoryMeta } from './memory-meta.ts'
+
+/** Kept although nothing is in it: what a log at its limit evicts in a moment, while fetches of it are under way. */
+const MAX_FREE_BYTES = 16 * MiB
 
 export function memoryEngine(context: EngineContext): Engine {
   return new MemoryEngine(context)
@@ -34,6 +38,8 @@ class MemoryEngine implements Engine {
   readonly codecs: BatchCodecs
   readonly #context: EngineContext
   readonly #logs = new Map<string, MemoryLog>()
+  /** Bytes of wire batches that were evicted, for those that come. */
+  readonly #pool = new BufferPool(MAX_FREE_BYTES)
   #closed = false
 
   constructor(context: EngineContext) {
@@ -55,7 +61,7 @@ class MemoryEngine implements Engine {
       open.configure(spec.retention)
       return open
     }
-    const log = new MemoryLog(spec, this.#context)
+    const log = new MemoryLog(spec, this.#context, this.#pool)
     this.#logs.set(id, log)
     return log
   }

@@ -29,6 +29,7 @@ import {
   type RoomMode,
   refusalError,
 } from '../contract.ts'
+import type { BufferPool } from '../format/buffer-pool.ts'
 import { type CompressionPort, codecsReady, noCompression } from '../format/compression.ts'
 import type { Marker } from '../format/control.ts'
 import { crc32c } from '../format/crc32c.ts'
@@ -72,7 +73,8 @@ export class MemoryLog implements PartitionLog {
   /** Calls all of `#wakes`: the only one itself as a rule, which saves a loop per record. */
   #wake: () => void = nobody
 
-  constructor(spec: LogSpec, context: EngineContext) {
+  /** `pool`: where slabs have their bytes from, as those of other logs have. */
+  constructor(spec: LogSpec, context: EngineContext, pool?: BufferPool) {
     this.topicId = spec.topicId
     this.partition = spec.partition
     this.#name = `${spec.topic}/${spec.partition}`
@@ -81,7 +83,7 @@ export class MemoryLog implements PartitionLog {
     this.#codec = spec.codec
     this.#crc32c = context.crc32c ?? crc32c
     this.#compression = context.compression ?? noCompression
-    this.#retained = new Retained(this.marks, (segment) => this.#evicted(segment))
+    this.#retained = new Retained(this.marks, (segment) => this.#evicted(segment), pool)
     this.#ageMs = spec.retention.ageMs
     this.#limit(spec.retention)
     this.#state.epochStarted(this.marks.epoch, 0)
@@ -284,9 +286,10 @@ export class MemoryLog implements PartitionLog {
   async read(from: number, maxBytes: number, isolation: Isolation, signal?: AbortSignal): Promise<ByteSlice> {
     this.#checkReadable(from, signal)
     const bound = isolation === 'committed' ? this.marks.stable : this.marks.high
-    const { bytes, next } = collectBatches(this.#retained.ring, from, bound, maxBytes, this.#conversions)
+    const collected = collectBatches(this.#retained.ring, from, bound, maxBytes, this.#conversions)
+    const { bytes, next, slab } = collected
     const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
-    return { bytes, next, aborted }
+    return slab === null ? { bytes, next, aborted } : { bytes, next, aborted, done: slab.lend() }
   }
 
   #checkReadable(from: number, signal: AbortSignal | undefined): void {
@@ -355,7 +358,9 @@ export class MemoryLog implements PartitionLog {
 
   #evicted(segment: Segment): void {
     this.#conversions.forget(segment)
-    if (segment.wire) this.#state.trim(segment.next)
+    if (!segment.wire) return
+    this.#state.trim(segment.next)
+    segment.slab?.retire()
   }
 
   // ── looking up ────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@
 import { Columns } from '../../model/batch.ts'
 import type { Key, RecordHeaders } from '../../model/record.ts'
 import { NO_ROOM, type RetentionLimits, type RoomMode } from '../contract.ts'
+import type { BufferPool } from '../format/buffer-pool.ts'
 import type { LiveMarks } from './marks.ts'
 import { Segment, SegmentRing } from './segment.ts'
 import { type BatchEntry, Slab } from './slab.ts'
@@ -41,6 +42,7 @@ export class Retained {
 
   readonly #marks: LiveMarks
   readonly #evicted: (segment: Segment) => void
+  readonly #pool: BufferPool | undefined
   /** The newest segment, or one that is not in the ring where there is none to append to. */
   #tail: Segment = new Segment(0, new Columns(0), null)
   /** Room left in the tail for rows: 0 where it is full or holds wire batches. */
@@ -52,9 +54,10 @@ export class Retained {
   #segmentBytes = 0
 
   /** `evicted` is told of every segment that leaves. */
-  constructor(marks: LiveMarks, evicted: (segment: Segment) => void) {
+  constructor(marks: LiveMarks, evicted: (segment: Segment) => void, pool?: BufferPool) {
     this.#marks = marks
     this.#evicted = evicted
+    this.#pool = pool
   }
 
   get gate(): number {
@@ -167,7 +170,7 @@ export class Retained {
     const open = wire ? slab : null
     if (open === null || this.#bytesLeft < bytes || open.length >= this.#segmentRows) {
       const likeBefore = Math.min(open?.usedBytes ?? 0, MAX_SLAB_BYTES)
-      this.#roll(new Segment(next, null, new Slab(next, Math.max(bytes, likeBefore))))
+      this.#roll(new Segment(next, null, new Slab(next, Math.max(bytes, likeBefore), this.#pool)))
       this.#rowsLeft = 0
       this.#bytesLeft = Math.min(this.#segmentBytes, MAX_SLAB_BYTES)
     }

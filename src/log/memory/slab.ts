@@ -1,7 +1,8 @@
 /**
  * Wire batches, end to end in one run of bytes, and a directory of them. Bytes once written never change, so
  * a reader is handed a view of them and no copy; a slab that grows moves to new bytes and leaves the old ones
- * to whoever still reads them.
+ * to whoever still reads them. When a slab has left its log, its bytes are used again, but only if all who were lent
+ * a view have said that they are done with it. Decoded records are copies, and lend nothing.
  *
  *   bytes       │ RecordBatch v2 │ RecordBatch v2 │ RecordBatch v2 │          │
  *   positions   0                p1               p2               used       capacity
@@ -9,6 +10,7 @@
  *   flags       0                ABORTED          CONTROL
  */
 import type { Isolation } from '../contract.ts'
+import { BufferPool } from '../format/buffer-pool.ts'
 import { readInt16 } from '../format/integers.ts'
 import { ATTRIBUTES_AT, COMPRESSION_BITS } from '../format/layout.ts'
 
@@ -36,6 +38,10 @@ export interface Run {
   readonly next: number
 }
 
+const NO_BYTES = new Uint8Array(0)
+/** Keeps nothing. */
+const NO_POOL = new BufferPool(0)
+
 export class Slab {
   /** All batches, and room for more. Views of it may be handed out. */
   bytes: Uint8Array
@@ -51,10 +57,16 @@ export class Slab {
   /** Whether every record of every batch is shown to everybody. */
   plain = true
 
+  readonly #pool: BufferPool
+  /** Views that are lent out. */
+  #lent = 0
+  #retired = false
+
   /** `capacityBytes`: what to make room for at once, which is faster than growing. */
-  constructor(base: number, capacityBytes: number) {
+  constructor(base: number, capacityBytes: number, pool: BufferPool = NO_POOL) {
     this.next = base
-    this.bytes = new Uint8Array(capacityBytes)
+    this.#pool = pool
+    this.bytes = pool.take(capacityBytes)
   }
 
   get length(): number {
@@ -148,9 +160,36 @@ export class Slab {
     return { first, count: end - first, next: end === at ? skip(end) : end }
   }
 
+  /** A view of its bytes goes to somebody, who may call what this answers when done with it. */
+  lend(): () => void {
+    const { bytes } = this
+    this.#lent++
+    return () => {
+      // Of bytes that it has grown out of, nothing is counted any more.
+      if (bytes === this.bytes) this.#lent--
+      this.#giveBack()
+    }
+  }
+
+  /** It has left its log. */
+  retire(): void {
+    this.#retired = true
+    this.#giveBack()
+  }
+
+  #giveBack(): void {
+    if (!this.#retired || this.#lent > 0) return
+    const { bytes } = this
+    this.bytes = NO_BYTES
+    this.#pool.give(bytes)
+  }
+
   #grow(neededBytes: number): void {
-    const bytes = new Uint8Array(Math.max(neededBytes, this.bytes.length * 2))
-    bytes.set(this.bytes.subarray(0, this.usedBytes))
-    this.bytes = bytes
+    const { bytes } = this
+    const grown = this.#pool.take(Math.max(neededBytes, bytes.length * 2))
+    grown.set(bytes.subarray(0, this.usedBytes))
+    this.bytes = grown
+    if (this.#lent === 0) this.#pool.give(bytes)
+    this.#lent = 0
   }
 }

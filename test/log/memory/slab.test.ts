@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { BufferPool } from '../../../src/log/format/buffer-pool.ts'
 import { ABORTED, CONTROL, POISON, Slab } from '../../../src/log/memory/slab.ts'
 
 /** A slab from offset 100 on of batches with 3 offsets each, one for every letter: plain, aborted, control, poison. */
@@ -54,5 +55,51 @@ describe('a slab', () => {
     expect(singly).toEqual([3, 3, 4, 3, 3, 4, 3, 3, 4])
     expect(slab.bytesBetween(101, 108)).toBe(23)
     expect(slab.bytesBetween(100, 109)).toBe(30)
+  })
+})
+
+describe('bytes of a slab that has left its log', () => {
+  const KiB = 1024
+  const entry = { next: 1, sizeBytes: 1, maxTimestamp: 1, flags: 0 }
+
+  function filled(): { slab: Slab; pool: BufferPool } {
+    const pool = new BufferPool(1024 * KiB)
+    const slab = new Slab(0, 64 * KiB, pool)
+    slab.append(new Uint8Array(100).fill(7), entry)
+    return { slab, pool }
+  }
+
+  it('are free at once where nobody has a view of them', () => {
+    const { slab, pool } = filled()
+    const { bytes } = slab
+    slab.retire()
+    expect([pool.freeBytes, pool.take(64 * KiB) === bytes]).toEqual([64 * KiB, true])
+  })
+
+  it('are free when all are done who were lent one', () => {
+    const { slab, pool } = filled()
+    const done = [slab.lend(), slab.lend(), slab.lend()]
+    done[0]?.()
+    expect(pool.freeBytes).toBe(0)
+    slab.retire()
+    done[2]?.()
+    expect(pool.freeBytes).toBe(0)
+    done[1]?.()
+    expect(pool.freeBytes).toBe(64 * KiB)
+  })
+
+  it('are free when it grows out of them, but not where somebody has a view', () => {
+    const free = filled()
+    free.slab.append(new Uint8Array(64 * KiB), { ...entry, next: 2 })
+    expect(free.pool.freeBytes).toBe(64 * KiB)
+    const { slab, pool } = filled()
+    const done = slab.lend()
+    slab.append(new Uint8Array(64 * KiB), { ...entry, next: 2 })
+    const doneWithNew = slab.lend()
+    done()
+    slab.retire()
+    expect(pool.freeBytes).toBe(0)
+    doneWithNew()
+    expect(pool.freeBytes).toBe(128 * KiB)
   })
 })

@@ -2,7 +2,9 @@
  * A whole server without sockets: a broker on the manual clock, served by the real connections, router and handlers, with
  * what a busy broker has: topics of every kind, a group of this process that holds a log, and one that reads along.
  */
+
 import type { Engine } from '../../../src/log/contract.ts'
+import { BufferPool } from '../../../src/log/format/buffer-pool.ts'
 import { Connection, type Shared } from '../../../src/server/connection.ts'
 import type { Handler } from '../../../src/server/handler.ts'
 import { HANDLERS } from '../../../src/server/handlers.ts'
@@ -40,6 +42,7 @@ export class Rig extends KafkaWorld {
       router: new Router(this.kafka, this.handlers),
       limits: { maxRequestBytes: 2 ** 24, maxIdleMs: 600_000 },
       traffic: new Traffic(),
+      pool: new BufferPool(2 ** 23),
       buffered: new BufferedBytes(2 ** 28),
     }
   }
