@@ -6,6 +6,7 @@ import { DONE, type Outcome, outcomeOf, Refusal, refused, repeated } from './adm
 import { TOPIC_CONFIGS } from './config-definitions.ts'
 import { RESOURCE_TYPES } from './config-values.ts'
 import type { ConfigTexts } from './topic-configs.ts'
+import { Turns } from './turns.ts'
 import type { World } from './world.ts'
 
 export interface Changed {
@@ -19,21 +20,20 @@ export type Change<R extends Changed> = (resource: R, set: ConfigTexts) => Confi
 type Result = Pick<Changed, 'resourceType' | 'resourceName'> & Outcome
 
 /** In the order of the request. */
-export function changeAll<R extends Changed>(
+export async function changeAll<R extends Changed>(
   resources: readonly R[],
   validateOnly: boolean,
   world: World,
   change: Change<R>,
 ): Promise<Result[]> {
   const twice = repeated(resources.map(keyOf))
-  const results = resources.map(async (resource): Promise<Result> => {
+  return new Turns(world.parts.ctx).each(resources, async (resource): Promise<Result> => {
     const { resourceType, resourceName } = resource
     const outcome = twice.has(keyOf(resource))
       ? refused('INVALID_REQUEST', 'a resource is named twice')
       : await changed(resource, validateOnly, world, change).catch((error) => outcomeOf(error))
     return { resourceType, resourceName, ...outcome }
   })
-  return Promise.all(results)
 }
 
 function keyOf({ resourceType, resourceName }: Changed): string {

@@ -22,6 +22,7 @@ import { repeated } from '../admin-errors.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { epochError, epochOf, partitionOf } from '../partitions.ts'
 import { storageError } from '../storage-errors.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Request = RequestOf<typeof api>['topics'][number]['partitions'][number]
@@ -54,19 +55,20 @@ const SINCE: ReadonlyMap<number, number> = new Map([
 
 export const listOffsets: Handler = handler(api, async ({ isolationLevel, topics }, call, world) => {
   const committed = isolationLevel === READ_COMMITTED
-  const answered = topics.map(async ({ name, partitions }) => {
+  const turns = new Turns(world.parts.ctx)
+  const answered = turns.each(topics, async ({ name, partitions }) => {
     const topic = world.parts.topics.get(name)
     const isRepeated = repeatedIn(partitions.map(({ partitionIndex }) => partitionIndex))
-    const offsets = partitions.map(async (request): Promise<Response> => {
+    const offsets = turns.each(partitions, async (request): Promise<Response> => {
       const { partitionIndex } = request
       const partition = isRepeated(partitionIndex)
         ? KAFKA_ERRORS.INVALID_REQUEST
         : partitionOf(world, call, topic, partitionIndex)
       return { partitionIndex, ...(await offsetFor(world, call, partition, request, committed)) }
     })
-    return { name, partitions: await Promise.all(offsets) }
+    return { name, partitions: await offsets }
   })
-  return { throttleTimeMs: 0, topics: await Promise.all(answered) }
+  return { throttleTimeMs: 0, topics: await answered }
 })
 
 function repeatedIn(indices: readonly number[]): (index: number) => boolean {

@@ -29,6 +29,7 @@ import { type Call, type Handler, handler } from '../handler.ts'
 import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from '../operations.ts'
 import { storageError } from '../storage-errors.ts'
 import { brokersAt, isInternal, partitionView } from '../topic-view.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Request = RequestOf<typeof api>
@@ -69,10 +70,8 @@ function topicsFor(request: Request, call: Call, world: World): Promise<TopicRes
     const key = topicId === NO_UUID ? `name/${name}` : topicId
     return !answered.has(key) && answered.add(key)
   })
-  return Promise.all(
-    distinct.map(({ topicId, name }) =>
-      topicId === NO_UUID ? byName(name ?? '', creates, world) : byId(topicId, call, world),
-    ),
+  return new Turns(world.parts.ctx).each(distinct, ({ topicId, name }) =>
+    topicId === NO_UUID ? byName(name ?? '', creates, world) : byId(topicId, call, world),
   )
 }
 

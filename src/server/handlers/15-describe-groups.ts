@@ -19,6 +19,7 @@ import { type Call, type Handler, handler } from '../handler.ts'
 import { asClassicMember } from '../modern-groups.ts'
 import { GROUP_OPERATIONS } from '../operations.ts'
 import { readerMembers, readerProtocol, readerState } from '../reader-groups.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Group = ResponseInputOf<typeof api>['groups'][number]
@@ -27,9 +28,10 @@ type Described = Omit<Group, 'groupId' | 'authorizedOperations'>
 const SINCE_NOT_FOUND = 6
 const NO_BYTES = new Uint8Array(0)
 
-export const describeGroups: Handler = handler(api, (request, call, world) => ({
+export const describeGroups: Handler = handler(api, async (request, call, world) => ({
   throttleTimeMs: 0,
-  groups: request.groups.map((groupId): Group => {
+  // None is told twice: an answer is as large as the group, and the question one byte.
+  groups: await new Turns(world.parts.ctx).each([...new Set(request.groups)], (groupId): Group => {
     const group = described(groupId, call, world)
     const tells = request.includeAuthorizedOperations && group.errorCode === KAFKA_ERRORS.NONE
     return { groupId, ...group, authorizedOperations: tells ? GROUP_OPERATIONS : undefined }

@@ -14,6 +14,7 @@ import { deleteRecords as api } from '../../wire/messages/21-delete-records.ts'
 import { type Handler, handler } from '../handler.ts'
 import { partitionOf } from '../partitions.ts'
 import { storageError } from '../storage-errors.ts'
+import { Turns } from '../turns.ts'
 
 type Response = ResponseInputOf<typeof api>['topics'][number]['partitions'][number]
 type Deleted = Omit<Response, 'partitionIndex'>
@@ -21,17 +22,18 @@ type Deleted = Omit<Response, 'partitionIndex'>
 const HIGH_WATERMARK = -1
 
 export const deleteRecords: Handler = handler(api, async ({ topics }, call, world) => {
-  const answered = topics.map(async ({ name, partitions }) => {
+  const turns = new Turns(world.parts.ctx)
+  const answered = turns.each(topics, async ({ name, partitions }) => {
     const topic = world.parts.topics.get(name)
-    const deleted = partitions.map(async ({ partitionIndex, offset }): Promise<Response> => {
+    const deleted = turns.each(partitions, async ({ partitionIndex, offset }): Promise<Response> => {
       const partition = partitionOf(world, call, topic, partitionIndex)
       const outcome =
         typeof partition === 'number' ? failure(partition) : await deletedBelow(partition, offset)
       return { partitionIndex, ...outcome }
     })
-    return { name, partitions: await Promise.all(deleted) }
+    return { name, partitions: await deleted }
   })
-  return { throttleTimeMs: 0, topics: await Promise.all(answered) }
+  return { throttleTimeMs: 0, topics: await answered }
 })
 
 async function deletedBelow(partition: Partition, offset: number): Promise<Deleted> {

@@ -14,6 +14,7 @@ import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { addPartitionsToTxn as api } from '../../wire/messages/24-add-partitions-to-txn.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { claimOf, isCoordinator, transactionErrorCode } from '../transactions.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Transaction = RequestOf<typeof api>['transactions'][number]
@@ -28,11 +29,12 @@ const FIRST_OF_SEVERAL = 4
 
 export const addPartitionsToTxn: Handler = handler(api, async (request, call, world) => {
   if (call.version >= FIRST_OF_SEVERAL) {
-    const resultsByTransaction = await Promise.all(
-      request.transactions.map(async (each) => ({
+    const resultsByTransaction = await new Turns(world.parts.ctx).each(
+      request.transactions,
+      async (each) => ({
         transactionalId: each.transactionalId,
         topicResults: await answerOne(each, call, world),
-      })),
+      }),
     )
     return { throttleTimeMs: 0, errorCode: 0, resultsByTransaction }
   }

@@ -11,20 +11,34 @@
 import { checkTopicName } from '../../core/names.ts'
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { describeConfigs as api } from '../../wire/messages/32-describe-configs.ts'
-import { DONE, outcomeOf, Refusal } from '../admin-errors.ts'
+import { DONE, outcomeOf, Refusal, refused } from '../admin-errors.ts'
 import { brokerEntries, type ConfigEntry, topicEntries } from '../config-entries.ts'
 import { RESOURCE_TYPES } from '../config-values.ts'
 import { type Handler, handler } from '../handler.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Request = RequestOf<typeof api>
 type Resource = Request['resources'][number]
 type Result = ResponseInputOf<typeof api>['results'][number]
 
-export const describeConfigs: Handler = handler(api, (request, _call, world) => ({
-  throttleTimeMs: 0,
-  results: distinct(request.resources).map((resource) => resultOf(resource, request, world)),
-}))
+export const describeConfigs: Handler = handler(api, async (request, _call, world) => {
+  let told = 0
+  const results = await new Turns(world.parts.ctx).each(distinct(request.resources), (resource): Result => {
+    if (told >= MAX_TOLD) return { ...resource, ...TOO_MANY, configs: [] }
+    const result = resultOf(resource, request, world)
+    told += result.configs.length
+    return result
+  })
+  return { throttleTimeMs: 0, results }
+})
+
+/** Configs in one answer: those of more than 5,000 topics. */
+const MAX_TOLD = 250_000
+const TOO_MANY = refused(
+  'POLICY_VIOLATION',
+  'these are too many configs for one answer: ask for fewer at once',
+)
 
 /** An answer is some hundred times as large as the question, so none is given twice. */
 function distinct(resources: readonly Resource[]): Resource[] {

@@ -10,6 +10,7 @@ import { createPartitions as api } from '../../wire/messages/37-create-partition
 import { DONE, type Outcome, outcomeOf, Refusal, refused, repeated, within } from '../admin-errors.ts'
 import { checkReplicas, counted, MAX_NEW_PARTITIONS, REPLICATION_FACTOR } from '../assignments.ts'
 import { type Handler, handler } from '../handler.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Growing = RequestOf<typeof api>['topics'][number]
@@ -20,19 +21,18 @@ export const createPartitions: Handler = handler(
   async ({ topics, timeoutMs, validateOnly }, _call, world) => {
     const twice = repeated(topics.map(({ name }) => name))
     const budget = { left: MAX_NEW_PARTITIONS }
-    const results = topics
-      .filter(({ name }) => !twice.has(name))
-      .map(async (topic): Promise<Result> => {
-        const work = grown(topic, validateOnly, budget, world).catch((error) =>
-          outcomeOf(error, 'INVALID_PARTITIONS'),
-        )
-        return { name: topic.name, ...(await within(world.parts.ctx, timeoutMs, work, (late) => late)) }
-      })
+    const single = topics.filter(({ name }) => !twice.has(name))
+    const results = await new Turns(world.parts.ctx).each(single, async (topic): Promise<Result> => {
+      const work = grown(topic, validateOnly, budget, world).catch((error) =>
+        outcomeOf(error, 'INVALID_PARTITIONS'),
+      )
+      return { name: topic.name, ...(await within(world.parts.ctx, timeoutMs, work, (late) => late)) }
+    })
     const repeats = [...twice].map((name) => ({
       name,
       ...refused('INVALID_REQUEST', 'a topic is named twice'),
     }))
-    return { throttleTimeMs: 0, results: [...(await Promise.all(results)), ...repeats] }
+    return { throttleTimeMs: 0, results: [...results, ...repeats] }
   },
 )
 

@@ -8,16 +8,15 @@ import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { deleteGroups as api } from '../../wire/messages/42-delete-groups.ts'
 import { isGroupCoordinator, storedErrorCode } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 export const deleteGroups: Handler = handler(api, async (request, call, world) => ({
   throttleTimeMs: 0,
-  results: await Promise.all(
-    request.groupsNames.map(async (groupId) => ({
-      groupId,
-      errorCode: await deleted(groupId, call, world),
-    })),
-  ),
+  results: await new Turns(world.parts.ctx).each(request.groupsNames, async (groupId) => ({
+    groupId,
+    errorCode: await deleted(groupId, call, world),
+  })),
 }))
 
 async function deleted(groupId: string, call: Call, world: World): Promise<number> {

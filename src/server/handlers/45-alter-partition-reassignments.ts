@@ -10,20 +10,24 @@ import { alterPartitionReassignments as api } from '../../wire/messages/45-alter
 import { DONE, type Outcome, outcomeOf, Refusal } from '../admin-errors.ts'
 import { checkReplicas } from '../assignments.ts'
 import { type Handler, handler } from '../handler.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
-export const alterPartitionReassignments: Handler = handler(api, (request, _call, world) => ({
-  throttleTimeMs: 0,
-  allowReplicationFactorChange: request.allowReplicationFactorChange,
-  errorCode: KAFKA_ERRORS.NONE,
-  errorMessage: null,
-  responses: request.topics.map(({ name, partitions }) => ({
-    name,
-    partitions: partitions.map(({ partitionIndex, replicas }) => {
-      return { partitionIndex, ...outcomeFor(name, partitionIndex, replicas, world) }
-    }),
-  })),
-}))
+export const alterPartitionReassignments: Handler = handler(api, async (request, _call, world) => {
+  const turns = new Turns(world.parts.ctx)
+  return {
+    throttleTimeMs: 0,
+    allowReplicationFactorChange: request.allowReplicationFactorChange,
+    errorCode: KAFKA_ERRORS.NONE,
+    errorMessage: null,
+    responses: await turns.each(request.topics, async ({ name, partitions }) => ({
+      name,
+      partitions: await turns.each(partitions, ({ partitionIndex, replicas }) => {
+        return { partitionIndex, ...outcomeFor(name, partitionIndex, replicas, world) }
+      }),
+    })),
+  }
+})
 
 function outcomeFor(name: string, index: number, replicas: readonly number[] | null, world: World): Outcome {
   try {

@@ -12,6 +12,7 @@ import { isGroupCoordinator } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import { type DescribedGroup, describedModern, describedReader } from '../modern-groups.ts'
 import { GROUP_OPERATIONS } from '../operations.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Group = ResponseInputOf<typeof api>['groups'][number]
@@ -24,9 +25,10 @@ const NOTHING: DescribedGroup = {
   members: [],
 }
 
-export const consumerGroupDescribe: Handler = handler(api, (request, call, world) => ({
+export const consumerGroupDescribe: Handler = handler(api, async (request, call, world) => ({
   throttleTimeMs: 0,
-  groups: request.groupIds.map((groupId): Group => {
+  // None is told twice: an answer is as large as the group, and the question one byte.
+  groups: await new Turns(world.parts.ctx).each([...new Set(request.groupIds)], (groupId): Group => {
     const group = found(groupId, call, world)
     const none = { errorCode: KAFKA_ERRORS.NONE, errorMessage: null }
     if (typeof group !== 'number') {
