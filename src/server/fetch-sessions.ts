@@ -9,7 +9,7 @@
  *   partitions  │ p₃ │ p₁ │ p₂ │      read from the front; what had records goes to the back, so that no partition starves
  *                 └ told last: high watermark, start
  *
- * There are at most 1,000. A new one takes the place of one that nobody used for two minutes, else that of a smaller one
+ * There are at most 1,000, of 250,000 partitions in all. A new one takes the place of one that nobody used for two minutes, else that of a smaller one
  * as old as that; else its client has none, and fetches as before. No session belongs to a connection.
  */
 import type { Partition } from '../core/partition.ts'
@@ -18,6 +18,8 @@ import { MAX_INT32 } from '../wire/constants.ts'
 import { KAFKA_ERRORS } from '../wire/errors.ts'
 
 const MAX_SESSIONS = 1_000
+/** Of all sessions together: as many as all partitions that clients can make, five times. */
+const MAX_PARTITIONS = 250_000
 /** After this long without use a session may go, and after this long at all to a larger one. */
 const EVICTABLE_AFTER_MS = 120_000
 const NO_SESSION = 0
@@ -130,6 +132,8 @@ export class FetchSessions {
   readonly #random: () => number
   /** Longest unused first. */
   readonly #sessions = new Map<number, Session>()
+  /** Of all of them. */
+  #partitions = 0
 
   constructor(clock: Clock, random: () => number) {
     this.#clock = clock
@@ -144,7 +148,7 @@ export class FetchSessions {
     const { sessionId, sessionEpoch, topics } = request
     const usesIds = version >= FIRST_WITH_IDS
     if (sessionEpoch !== FIRST_EPOCH && sessionEpoch !== FINAL_EPOCH) return this.#goOn(request, usesIds)
-    this.#sessions.delete(sessionId)
+    this.#end(this.#sessions.get(sessionId))
     return begun(wantedOf(topics), usesIds, null, sessionEpoch)
   }
 
@@ -154,6 +158,7 @@ export class FetchSessions {
     if (session.epoch !== sessionEpoch) return refused(KAFKA_ERRORS.INVALID_FETCH_SESSION_EPOCH)
     if (session.usesIds !== usesIds) return refused(KAFKA_ERRORS.FETCH_SESSION_TOPIC_ID_ERROR)
     const { partitions } = session
+    const before = partitions.size
     for (const topic of topics) {
       for (const request of topic.partitions) {
         const key = keyOf(topic, request.partition)
@@ -165,8 +170,15 @@ export class FetchSessions {
     for (const topic of forgottenTopicsData) {
       for (const partition of topic.partitions) partitions.delete(keyOf(topic, partition))
     }
+    this.#partitions += partitions.size - before
+    if (partitions.size === 0 || this.#partitions > MAX_PARTITIONS) {
+      this.#end(session)
+      // Where there are too many, its client begins again, and has none.
+      return partitions.size === 0
+        ? begun([], usesIds, null, FINAL_EPOCH)
+        : refused(KAFKA_ERRORS.FETCH_SESSION_ID_NOT_FOUND)
+    }
     this.#sessions.delete(sessionId)
-    if (partitions.size === 0) return begun([], usesIds, null, FINAL_EPOCH)
     this.#sessions.set(sessionId, session)
     session.usedAt = this.#clock.monotonic()
     session.epoch = sessionEpoch === MAX_INT32 ? 1 : sessionEpoch + 1
@@ -201,6 +213,7 @@ export class FetchSessions {
       wanted.tell(response)
       partitions.set(keyOf(wanted, wanted.index), wanted)
     }
+    this.#partitions += partitions.size
     let id = 1 + Math.floor(this.#random() * (MAX_INT32 - 1))
     while (this.#sessions.has(id)) id = (id % MAX_INT32) + 1
     const now = this.#clock.monotonic()
@@ -209,8 +222,14 @@ export class FetchSessions {
     return id
   }
 
+  #end(session: Session | undefined): void {
+    if (session === undefined || !this.#sessions.delete(session.id)) return
+    this.#partitions -= session.partitions.size
+  }
+
   /** Whether there is room for a session of so many partitions. */
   #makeRoom(partitions: number): boolean {
+    if (this.#partitions + partitions > MAX_PARTITIONS) return false
     if (this.#sessions.size < MAX_SESSIONS) return true
     const now = this.#clock.monotonic()
     let goes: Session | undefined
@@ -222,16 +241,27 @@ export class FetchSessions {
       const limit = goes?.partitions.size ?? partitions
       if (now - session.createdAt > EVICTABLE_AFTER_MS && session.partitions.size < limit) goes = session
     }
-    return goes !== undefined && this.#sessions.delete(goes.id)
+    this.#end(goes)
+    return goes !== undefined
   }
 }
 
+/** Each partition once, however often it is named: what is said last holds, as in Kafka. */
 function wantedOf(topics: SessionRequest['topics']): Wanted[] {
-  const wanted: Wanted[] = []
-  for (const topic of topics) {
-    for (const request of topic.partitions) wanted.push(new Wanted(topic, request))
+  const [first] = topics
+  if (topics.length === 1 && first?.partitions.length === 1) {
+    return first.partitions.map((request) => new Wanted(first, request))
   }
-  return wanted
+  const wanted = new Map<string, Wanted>()
+  for (const topic of topics) {
+    for (const request of topic.partitions) {
+      const key = keyOf(topic, request.partition)
+      const known = wanted.get(key)
+      if (known === undefined) wanted.set(key, new Wanted(topic, request))
+      else known.update(request)
+    }
+  }
+  return [...wanted.values()]
 }
 
 function begun(wanted: readonly Wanted[], usesIds: boolean, session: Session | null, epoch: number): Begun {

@@ -251,6 +251,26 @@ describe('the sessions of a server', () => {
     return { sessionId, sessionEpoch, topics, forgottenTopicsData: [] }
   }
 
+  it('are of 250,000 partitions in all: who wants more has none, and fetches as before', () => {
+    const { all, open } = sessions()
+    const ids = Array.from({ length: 5 }, () => open(49_000))
+    expect(open(5_001)).toBe(0)
+    expect(open(5_000)).toBeGreaterThan(0)
+    // One that is replaced makes room.
+    all.begin(request(1, ids[0]), 12)
+    expect(open(49_000)).toBeGreaterThan(0)
+    expect(open(1)).toBe(0)
+  })
+
+  it('that grow beyond that end, and their clients begin again', () => {
+    const { all, open } = sessions()
+    for (let i = 0; i < 2; i++) open(100_000)
+    const grows = open(1)
+    expect(all.begin(request(60_000, grows, 1), 12).errorCode).toBe(KAFKA_ERRORS.FETCH_SESSION_ID_NOT_FOUND)
+    expect(all.size).toBe(2)
+    expect(open(50_000)).toBeGreaterThan(0)
+  })
+
   it('are at most 1,000', () => {
     const { all, open } = sessions()
     const ids = Array.from({ length: 1_000 }, () => open(1))
@@ -299,5 +319,29 @@ describe('the sessions of a server', () => {
     const { session } = all.begin({ ...request(0, sessionId, 1), topics: [] }, 12)
     if (session !== null) session.epoch = MAX_INT32
     expect(all.begin({ ...request(0, sessionId, MAX_INT32), topics: [] }, 12).epoch).toBe(1)
+  })
+})
+
+describe('a request', () => {
+  it('that names a partition again means it once, as it was said last', async () => {
+    const world = await worldOf()
+    const partition = (index: number, fetchOffset: number): object => ({
+      partition: index,
+      fetchOffset,
+      partitionMaxBytes: 1_000,
+    })
+    const partitions = [partition(0, 9), partition(1, 0), partition(0, 0)]
+    const topics = [
+      { topic: 'orders', partitions },
+      { topic: 'orders', partitions: [partition(1, 7)] },
+    ]
+    const { responses } = await world.send(fetch, 12, { ...world.fetchBody({}), topics } as never)
+    expect(responses).toHaveLength(1)
+    expect(
+      responses[0]?.partitions.map(({ partitionIndex, errorCode }) => [partitionIndex, errorCode]),
+    ).toEqual([
+      [0, KAFKA_ERRORS.NONE],
+      [1, KAFKA_ERRORS.OFFSET_OUT_OF_RANGE],
+    ])
   })
 })

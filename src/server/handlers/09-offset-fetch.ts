@@ -21,7 +21,8 @@ import { groupErrorCode, isGroupCoordinator } from '../groups.ts'
 import { type Call, type Handler, handler } from '../handler.ts'
 import type { World } from '../world.ts'
 
-type Asked = RequestOf<typeof api>['groups'][number]['topics']
+type Groups = RequestOf<typeof api>['groups']
+type Asked = Groups[number]['topics']
 type Group = NonNullable<ResponseInputOf<typeof api>['groups']>[number]
 type Partition = Group['topics'][number]['partitions'][number]
 
@@ -34,7 +35,7 @@ export const offsetFetch: Handler = handler(api, (request, call, world) => {
   if (call.version >= SINCE_GROUPS) {
     return {
       throttleTimeMs: 0,
-      groups: groups.map(({ groupId, memberId, memberEpoch, topics }) => {
+      groups: distinct(groups).map(({ groupId, memberId, memberEpoch, topics }) => {
         const error = world.parts.groups.checkFetch(groupId, memberId, memberEpoch)
         const isHere = isGroupCoordinator(world, call, groupId)
         if (isHere && error !== 'NONE') return { groupId, topics: [], errorCode: groupErrorCode(error) }
@@ -53,6 +54,24 @@ export const offsetFetch: Handler = handler(api, (request, call, world) => {
     topics: places.map(({ name = '', partitions }) => ({ name, partitions })),
   }
 })
+
+/** Each partition once, for the same reason: it has metadata of 4,096 characters. */
+function merged(asked: NonNullable<Asked>): NonNullable<Asked> {
+  const topics = new Map<string, { name: string; topicId: string; indexes: Set<number> }>()
+  for (const { name, topicId, partitionIndexes } of asked) {
+    const key = `${topicId}/${name}`
+    const known = topics.get(key) ?? { name, topicId, indexes: new Set() }
+    for (const index of partitionIndexes) known.indexes.add(index)
+    topics.set(key, known)
+  }
+  return [...topics.values()].map(({ indexes, ...topic }) => ({ ...topic, partitionIndexes: [...indexes] }))
+}
+
+/** A group that is named again is told once, or a name of one byte would be worth all of its offsets each time. */
+function distinct(groups: Groups): Groups {
+  const asked = new Set<string>()
+  return groups.filter(({ groupId }) => !asked.has(groupId) && asked.add(groupId))
+}
 
 function fetched(groupId: string, asked: Asked, requireStable: boolean, call: Call, world: World): Group {
   if (!isGroupCoordinator(world, call, groupId)) {
@@ -85,7 +104,7 @@ function fetched(groupId: string, asked: Asked, requireStable: boolean, call: Ca
   return {
     groupId,
     errorCode: KAFKA_ERRORS.NONE,
-    topics: asked.map(({ name, topicId, partitionIndexes }) => {
+    topics: merged(asked).map(({ name, topicId, partitionIndexes }) => {
       const topic = byId ? topics.byId(topicId) : topics.get(name)
       const isUnknown = byId && topic === undefined
       return {
