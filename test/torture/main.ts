@@ -9,6 +9,7 @@
  *
  * `npm run torture -- --engine file`: what becomes of a data directory, which is told in file/main.ts.
  * `npm run torture -- --server`: a server under fire, which is told in server/main.ts.
+ * `npm run torture -- --many`: requests that name very many things, which is told in server/many.ts.
  * `npm run torture -- --slow`: thousands of clients that do nothing, which is told in server/slow-clients.ts.
  * `npm run torture -- --wire`: broken frames of Kafka's protocol, which is told in wire/main.ts.
  *
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     server: { type: 'boolean', default: false },
     frames: { type: 'string' },
     slow: { type: 'boolean', default: false },
+    many: { type: 'boolean', default: false },
     connections: { type: 'string' },
   },
 })
@@ -107,12 +109,18 @@ async function tortureClients(): Promise<void> {
   if (!(await tortureServer({ seed: first, frames, trials, isStopped: () => stopped }))) failed++
 }
 
+async function tortureMany(): Promise<void> {
+  const { tortureWithMany } = await import('./server/many.ts')
+  if (!(await tortureWithMany(whole('frames', values.frames, 100_000)))) failed++
+}
+
 async function tortureSlow(): Promise<void> {
   const { tortureSlowly } = await import('./server/slow-clients.ts')
   if (!(await tortureSlowly(whole('connections', values.connections, 5_000)))) failed++
 }
 
 if (values.slow) await tortureSlow()
+else if (values.many) await tortureMany()
 else if (values.server) await tortureClients()
 else if (values.wire) await tortureFrames()
 else if (values.engine === 'file') await tortureDirectories()

@@ -39,7 +39,7 @@ export class Rig extends KafkaWorld {
     this.handlers = HANDLERS.map((each) => replaced.get(each.api.key) ?? each)
     this.shared = {
       ctx: this.kafka.parts.ctx,
-      router: new Router(this.kafka, this.handlers),
+      router: new Router(this.kafka, this.handlers, [this.kafka.bounds.interceptor]),
       limits: { maxRequestBytes: 2 ** 24, maxIdleMs: 600_000 },
       traffic: new Traffic(),
       pool: new BufferPool(2 ** 23),
