@@ -1,5 +1,5 @@
 /** Retention by age beside readers that hold the log. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Hands, World } from '../support/world.ts'
 
 async function aMinute(world: World): Promise<() => number | undefined> {
@@ -49,6 +49,47 @@ describe('retention by age', () => {
     await world.broker.publish('t', 0)
     await world.clock.advance(10_000)
     await world.broker.alterTopic('t', { retention: { ageMs: 5_000 } })
+    expect(start()).toBe(1)
+  })
+
+  it('of a millisecond is looked at 100 times a second while records come, and once a second while none do', async () => {
+    const world = new World()
+    await world.broker.createTopic('t', { retention: { ageMs: 1 } })
+    const topic = world.broker.parts.topics.require('t')
+    const expire = vi.spyOn(topic, 'expire')
+    await world.clock.advance(60_000)
+    expect(expire.mock.calls.length).toBeLessThanOrEqual(10 + 60)
+    await world.broker.publish('t', 0)
+    await world.clock.advance(1_000)
+    expect(world.broker.describe('t').partitions[0]?.start).toBe(1)
+    expire.mockClear()
+    for (let ms = 0; ms < 1_000; ms += 10) {
+      await world.broker.publish('t', ms)
+      await world.clock.advance(10)
+    }
+    expect(expire.mock.calls.length).toBeGreaterThan(75)
+    expect(world.broker.describe('t').partitions[0]?.start).toBeGreaterThan(75)
+  })
+
+  it('of a millisecond costs little in very many topics that are idle', async () => {
+    const world = new World()
+    for (let i = 0; i < 1_000; i++) await world.broker.createTopic(`t${i}`, { retention: { ageMs: 1 } })
+    await world.clock.advance(1_000)
+    let looks = 0
+    for (const topic of world.broker.parts.topics.list()) {
+      vi.spyOn(topic, 'expire').mockImplementation(() => void looks++)
+    }
+    await world.clock.advance(10_000)
+    expect(looks).toBeLessThanOrEqual(10 * 1_000)
+    expect(looks).toBeGreaterThan(9 * 1_000)
+  })
+
+  it('is as exact as ever where an age is long, however many looks find nothing', async () => {
+    const world = new World()
+    const start = await aMinute(world)
+    await world.clock.advance(3_600_000)
+    await world.broker.publish('t', 0)
+    await world.clock.advance(67_000)
     expect(start()).toBe(1)
   })
 })

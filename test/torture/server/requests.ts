@@ -31,8 +31,7 @@ const TOPICS = ['plain', 'wide', 'compacted', 'held', 'packed', 'stamped', 'new.
 const GROUPS = ['g1', 'g2', 'g3', 'process', 'manual']
 const TRANSACTIONS = ['t1', 't2', 't3']
 const CONFIGS: readonly (readonly [name: string, values: readonly string[]])[] = [
-  // Not shorter: age is looked at ever more often then, and time that goes by for a test would take hours.
-  ['retention.ms', ['-1', '0.5', '600000', '9223372036854775807', 'NaN', '1e400']],
+  ['retention.ms', ['-1', '1', '0.5', '600000', '9223372036854775807', 'NaN', '1e400']],
   ['retention.bytes', ['-1', '0', '1', '1000', '-9223372036854775808']],
   ['odradek.retention.records', ['1', '10', '0', '-1', '99999999999']],
   ['cleanup.policy', ['delete', 'compact', 'compact,delete', '', ',,,']],

@@ -27,7 +27,7 @@ const HONEST_EVERY = 128
 const CHECK_EVERY = 1_024
 /** Longer than any wait that an int32 of milliseconds can ask for. */
 const THE_END_MS = 2 ** 31 + 3_600_000
-/** Retention is looked at so often, or more often where it is shorter: then the end would take hours. */
+/** Retention is looked at so often, or up to once a second where it is shorter: then the end would take an hour. */
 const MINUTE_MS = 60_000
 const SLOW_MS = 2_000
 
