@@ -21,7 +21,7 @@ import { Dice } from '../torture/dice.ts'
 const GROUP = 'billing'
 const TOPIC = 'orders'
 const PARTITIONS = 5
-const STEPS = 250
+const STEPS = 600
 const SESSION_MS = 45_000
 const REBALANCE_MS = 60_000
 
