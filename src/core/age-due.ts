@@ -1,7 +1,7 @@
 /**
- * When the age of a topic's records is looked at: again and again, as often as its retention makes sense of. Where a
- * whole age of looks in a row found nothing, nothing has come for as long, or what is there is held or of the future:
- * then once a second will do, so that a thousand topics that keep records for a millisecond do not keep a process busy.
+ * When the age of a topic's records is looked at: again and again, as often as its retention makes sense of. Where two
+ * ages of looks in a row found nothing, nothing has come for as long, or what is there is held or of the future: then
+ * once a second will do, so that a thousand topics that keep records for a millisecond do not keep a process busy.
  */
 import type { CoreContext } from './context.ts'
 import { Due } from './due-queue.ts'
@@ -14,8 +14,8 @@ const AGE_CHECK_MAX_MS = 60_000
 /** Looked at on average, at most: or a topic of ten thousand that keeps nothing would keep the process busy. */
 const PARTITIONS_PER_MS = 10
 
-/** So many looks in a row are an age. */
-const FRUITLESS_LOOKS = 1 / AGE_CHECK_SHARE
+/** So many looks in a row are two ages. */
+const FRUITLESS_LOOKS = 2 / AGE_CHECK_SHARE
 const FRUITLESS_MS = 1_000
 
 export class AgeDue extends Due {
