@@ -6,7 +6,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, it } from 'vitest'
 import { CLIENTS, type KafkaClient } from './clients.ts'
-import { FEATURES, type Feature } from './features.ts'
+import type { Feature } from './feature.ts'
+import { FEATURES } from './features.ts'
 import type { Outcome } from './matrix.ts'
 import { Trial } from './trial.ts'
 
@@ -23,7 +24,7 @@ export function attemptAll(id: string): void {
 
 function attemptOne(client: KafkaClient, feature: Feature, outcomes: Map<string, Outcome>): void {
   const { name } = feature
-  const missing = client.missing()
+  const missing = client.missing() ?? feature.needs?.()
   const why = missing ?? lackOf(client, feature)
   const note = (state: Outcome['state'], reason?: string): void => {
     outcomes.set(name, {

@@ -76,8 +76,15 @@ export class Driver {
     })
   }
 
+  /** That it ends with an error is what is waited for. */
+  mayFail = false
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   get hasFailed(): boolean {
-    return this.#isOver && !this.isDone && !this.wasKilled
+    return this.#isOver && !this.isDone && !this.wasKilled && !this.mayFail
   }
 
   /** SIGTERM asks it to end as a well-behaved program would. */
@@ -151,6 +158,13 @@ export class Drivers {
     await this.until('being done', () => driver.isDone)
     await driver.kill('SIGTERM')
     return driver
+  }
+
+  /** Until it gives up by itself, with an error. */
+  async given(driver: Driver): Promise<void> {
+    driver.mayFail = true
+    await this.until('an error of the client', () => driver.isOver)
+    if (driver.isDone) throw new Error('the client was not refused')
   }
 
   async end(): Promise<void> {

@@ -1,6 +1,6 @@
 /** What a client has to live through: a server that is started anew, a topic that is another one under the same name. */
 import { expect } from 'vitest'
-import type { Feature } from './features.ts'
+import type { Feature } from './feature.ts'
 import type { Trial } from './trial.ts'
 import { all, ended, publish, TOPIC, text, untilAllSeen } from './values.ts'
 

@@ -159,7 +159,7 @@ class Passage {
           }
           next()
         },
-        100 + random() * 500,
+        30 + random() * 170,
       )
     }
     next()

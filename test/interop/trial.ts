@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Broker } from '../../src/broker.ts'
 import { openBroker } from '../../src/index.ts'
-import { type KafkaServer, serve } from '../../src/server/index.ts'
+import { type KafkaServer, type ServeOptions, serve } from '../../src/server/index.ts'
 import type { KafkaClient } from './clients.ts'
 import { type Driver, Drivers } from './driver.ts'
 
@@ -17,6 +17,8 @@ export interface TrialOptions {
   readonly nodes?: number
   /** Whether records are kept in a directory, so that the server can be started anew. */
   readonly durable?: boolean
+  /** Keys, certificates and users of its listener. */
+  readonly security?: () => Pick<ServeOptions, 'tls' | 'sasl'>
 }
 
 /** Members of groups may be given up sooner than Kafka's brokers let them, so that trials of it take seconds. */
@@ -77,6 +79,13 @@ export class Trial {
     return this.drivers.done(this.run(verb, args))
   }
 
+  /** The client, until it gives up; answers its last words. */
+  async refused(verb: string, args: object): Promise<string> {
+    const driver = this.run(verb, args)
+    await this.drivers.given(driver)
+    return driver.lastWords
+  }
+
   /** Another client, to its end. */
   async otherDid(verb: string, args: object): Promise<Driver> {
     const { command } = this.#other as KafkaClient
@@ -98,7 +107,11 @@ export class Trial {
 
   async #start(port: number): Promise<void> {
     this.#broker = await openBroker(this.#directory === undefined ? 'memory:' : `file:${this.#directory}`)
-    this.#server = await serve(this.#broker, { port, nodes: this.#options.nodes ?? 1 })
+    this.#server = await serve(this.#broker, {
+      port,
+      nodes: this.#options.nodes ?? 1,
+      ...this.#options.security?.(),
+    })
     this.#broker.parts.groups.configure(GROUP_LIMITS)
   }
 

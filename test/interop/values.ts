@@ -5,8 +5,12 @@ import type { Trial } from './trial.ts'
 
 export const TOPIC = 'orders'
 
+/** What a driver has to add so that its client sends a record at once. */
+const PADDING = /~+$/
+
 export function text(value: unknown): string {
-  return value instanceof Uint8Array ? Buffer.from(value).toString() : String(value)
+  const said = value instanceof Uint8Array ? Buffer.from(value).toString() : String(value)
+  return said.replace(PADDING, '')
 }
 
 /** Publishes records `from` to `to`, by key. */
@@ -43,4 +47,9 @@ export async function untilAllSeen(
     const seen = new Set(valuesOf(members))
     return wanted.every((value) => seen.has(value))
   })
+}
+
+/** Reads a partition without a group, to `count` records. */
+export async function reads(trial: Trial, from: object, count: number): Promise<Driver> {
+  return trial.did('read', { topic: TOPIC, partition: 0, count, ...from })
 }

@@ -1,6 +1,7 @@
 """kafka-python, as its documentation uses it. Verbs: README.md."""
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -20,6 +21,24 @@ def text(value):
     return None if value is None else value.decode()
 
 
+def security(tls=False, ca=None, cert=None, key=None, mechanism=None, user=None, password=None, **_):
+    protocol = ("SASL_" if mechanism else "") + ("SSL" if tls else "PLAINTEXT")
+    return {
+        "security_protocol": protocol,
+        "ssl_cafile": ca,
+        "ssl_certfile": cert,
+        "ssl_keyfile": key,
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": user,
+        "sasl_plain_password": password,
+    }
+
+
+COMMON = {"bootstrap_servers": bootstrap, **security(**args.get("security", {}))}
+# What it says of a connection that failed is in its log alone.
+logging.basicConfig(level=logging.ERROR)
+
+
 class Ended(Exception):
     pass
 
@@ -34,7 +53,7 @@ signal.signal(signal.SIGTERM, on_term)
 def produce():
     compression = args.get("compression", "none")
     producer = KafkaProducer(
-        bootstrap_servers=bootstrap,
+        **COMMON,
         # Its default is to give up at once.
         retries=10,
         acks={-1: "all"}.get(args.get("acks", -1), args.get("acks")),
@@ -74,7 +93,7 @@ def record_of(message):
 def consume():
     consumer = KafkaConsumer(
         args["topic"],
-        bootstrap_servers=bootstrap,
+        **COMMON,
         group_id=args["group"],
         auto_offset_reset=args.get("from", "earliest"),
         auto_commit_interval_ms=200,
@@ -103,7 +122,7 @@ def consume():
 
 def read():
     place = TopicPartition(args["topic"], args["partition"])
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    consumer = KafkaConsumer(**COMMON, enable_auto_commit=False)
     consumer.assign([place])
     offset = args.get("offset")
     if "timestamp" in args:
@@ -121,7 +140,7 @@ def read():
 
 def admin():
     topic = args["topic"]
-    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    client = KafkaAdminClient(**COMMON)
 
     def create():
         client.create_topics([NewTopic(topic, 3, 1, topic_configs={"retention.ms": "3600000"})])
@@ -140,7 +159,7 @@ def admin():
         return retention()
 
     def offsets():
-        consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+        consumer = KafkaConsumer(**COMMON)
         ends = consumer.end_offsets([TopicPartition(topic, 0)])
         consumer.close()
         return list(ends.values())

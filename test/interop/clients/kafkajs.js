@@ -1,4 +1,5 @@
 /** KafkaJS, as its documentation uses it. Verbs: README.md. */
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
@@ -6,7 +7,17 @@ const { CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafk
 
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
+
+function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
+  const own = cert === undefined ? {} : { cert: readFileSync(cert), key: readFileSync(key) }
+  return {
+    ...(tls ? { ssl: { ca: readFileSync(ca), ...own } } : {}),
+    ...(mechanism ? { sasl: { mechanism: mechanism.toLowerCase(), username: user, password } } : {}),
+  }
+}
+
 const kafka = new Kafka({
+  ...securityOf(args.security),
   clientId: 'interop-kafkajs',
   brokers: bootstrap.split(','),
   logLevel: logLevel.ERROR,
@@ -94,10 +105,26 @@ async function consume() {
 
 /** Commits by itself, a few records at a time, and tells the time of everything. */
 async function work() {
-  const { topic, group, sessionMs } = args
+  // A connection that breaks while it is made rejects what nobody waits for; the consumer goes on by itself.
+  process.on('unhandledRejection', (error) => console.error(error))
+  let consumer
+  cleanups.push(() => consumer.disconnect())
+  for (;;) {
+    consumer = worker()
+    // From a commit of an old generation it does not go on by itself: the program begins anew.
+    const ended = new Promise((resolve) => {
+      consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || resolve())
+    })
+    await workWith(consumer)
+    await ended
+    await consumer.disconnect()
+  }
+}
+
+function worker() {
   const consumer = kafka.consumer({
-    groupId: group,
-    sessionTimeout: sessionMs,
+    groupId: args.group,
+    sessionTimeout: args.sessionMs,
     heartbeatInterval: 300,
     maxWaitTimeInMs: 100,
     maxBytesPerPartition: 500,
@@ -107,12 +134,14 @@ async function work() {
   consumer.on(CRASH, () => say({ revoked: true, at: now() }))
   consumer.on(REBALANCING, () => say({ revoked: true, at: now() }))
   consumer.on(GROUP_JOIN, ({ payload }) =>
-    say({ assigned: payload.memberAssignment[topic] ?? [], revoked: true, at: now() }),
+    say({ assigned: payload.memberAssignment[args.topic] ?? [], revoked: true, at: now() }),
   )
-  // A connection that breaks while it is made rejects what nobody waits for; the consumer goes on by itself.
-  process.on('unhandledRejection', (error) => console.error(error))
+  return consumer
+}
+
+async function workWith(consumer) {
+  const { topic } = args
   await consumer.connect()
-  cleanups.push(() => consumer.disconnect())
   await consumer.subscribe({ topic, fromBeginning: true })
   await consumer.run({
     autoCommit: false,

@@ -10,6 +10,24 @@ const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
 const ASSIGNED = /^% Group \S+ rebalanced .*: (assigned|revoked): ?(.*)$/
 const PARTITION = /\[(\d+)\]/g
 
+/** Its settings have librdkafka's names. */
+function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
+  return {
+    ...(tls || mechanism
+      ? { 'security.protocol': `${mechanism ? 'sasl_' : ''}${tls ? 'ssl' : 'plaintext'}` }
+      : {}),
+    ...(tls ? { 'ssl.ca.location': ca } : {}),
+    ...(cert ? { 'ssl.certificate.location': cert, 'ssl.key.location': key } : {}),
+    ...(mechanism ? { 'sasl.mechanisms': mechanism, 'sasl.username': user, 'sasl.password': password } : {}),
+  }
+}
+
+const SECURITY = Object.entries(securityOf(args.security)).flatMap(([name, value]) => [
+  '-X',
+  `${name}=${value}`,
+])
+
+const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 let child
 let assigned = []
@@ -35,7 +53,9 @@ function onSaid(line) {
 /** Resolves with standard output once kcat has ended well. */
 function kcat(given, { input = '', onStart = ({ stdin }) => stdin.end(input), onLine } = {}) {
   return new Promise((resolve, reject) => {
-    const started = spawn('kcat', ['-b', bootstrap, ...given], { stdio: ['pipe', 'pipe', 'pipe'] })
+    const started = spawn('kcat', ['-b', bootstrap, ...SECURITY, ...given], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
     child = started
     say({ pid: started.pid })
     let output = ''
@@ -53,8 +73,13 @@ function kcat(given, { input = '', onStart = ({ stdin }) => stdin.end(input), on
   })
 }
 
-function lines({ count, prefix }) {
-  return Array.from({ length: count }, (_, i) => `k${i % 10}:${prefix}${i}\n`)
+/** kcat reads 1,024 bytes at a time, or waits: a line that is to leave it at once is as long. Readers take the padding away. */
+const CHUNK = 1_024
+
+function lines({ count, prefix, everyMs = 0 }, isAtOnce = everyMs > 0) {
+  return Array.from({ length: count }, (_, i) => {
+    return `${`k${i % 10}:${prefix}${i}`.padEnd(isAtOnce ? CHUNK - 1 : 0, '~')}\n`
+  })
 }
 
 async function produce() {
@@ -74,7 +99,7 @@ async function produce() {
       async onStart({ stdin }) {
         for (const line of lines(args)) {
           stdin.write(line)
-          if (everyMs > 0) await new Promise((resolve) => setTimeout(resolve, everyMs))
+          if (everyMs > 0) await pause(everyMs)
         }
         stdin.end()
       },
@@ -83,21 +108,36 @@ async function produce() {
   say({ done: true })
 }
 
+/** Of the log, with what is not committed. */
+async function end(topic) {
+  const [place] = await query(topic, '-X', 'isolation.level=read_uncommitted')
+  return place
+}
+
+async function query(topic, ...options) {
+  const output = await kcat(['-Q', '-t', `${topic}:0:-1`, ...options])
+  return output
+    .trim()
+    .split('\n')
+    .map((line) => Number(line.split(' ').at(-1)))
+}
+
 /**
- * All of standard input is one transaction; ended by a signal, it is aborted. kcat reads much before it sends anything, so
- * what is aborted has not left it: that it ends, and that the next one begins, is what is tried.
+ * All of standard input is one transaction; ended by a signal, it is aborted: after some of it is in the log, as another
+ * kcat sees, and before its input ends.
  */
 async function transact() {
   const { topic, transactionalId, abort } = args
   const options = ['-P', '-t', topic, ...BY_KEY, '-X', `transactional.id=${transactionalId}`]
   if (abort) {
+    const before = await end(topic)
     await kcat(options, {
-      onStart({ stdin, stderr }) {
-        stdin.write(lines(args).join(''))
-        stderr.once('data', () => {
-          child.kill('SIGTERM')
-          stdin.end()
-        })
+      async onStart(producer) {
+        producer.stdin.write(lines(args, true).join(''))
+        while ((await end(topic)) === before) await pause(50)
+        producer.kill('SIGTERM')
+        await pause(100)
+        producer.stdin.end()
       },
     })
   } else await kcat(options, { input: lines(args).join('') })
@@ -108,7 +148,7 @@ function recordOf(line) {
   const [topic, partition, offset, key, value, headers = ''] = line.split('\t')
   const pairs = headers === '' ? [] : headers.split(',').map((each) => each.split('='))
   const place = { topic, partition: Number(partition), offset: Number(offset) }
-  return { ...place, key, value, headers: Object.fromEntries(pairs) }
+  return { ...place, key, value: value.replace(/~+$/, ''), headers: Object.fromEntries(pairs) }
 }
 
 async function consume() {
@@ -144,13 +184,7 @@ async function admin() {
   const { topic } = args
   const steps = {
     list: async () => JSON.parse(await kcat(['-L', '-J'])).topics.map((each) => each.topic),
-    offsets: async () => {
-      const output = await kcat(['-Q', '-t', `${topic}:0:-1`])
-      return output
-        .trim()
-        .split('\n')
-        .map((line) => Number(line.split(' ').at(-1)))
-    },
+    offsets: () => query(topic),
   }
   for (const step of args.steps) say({ step, result: await steps[step]() })
   say({ done: true })

@@ -1,9 +1,23 @@
 /** @platformatic/kafka, as its documentation uses it. Verbs: README.md. */
+import { readFileSync } from 'node:fs'
 import { Admin, Consumer, Producer, stringDeserializers, stringSerializers } from '@platformatic/kafka'
 
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
-const base = { clientId: 'interop-platformatic', bootstrapBrokers: bootstrap.split(',') }
+
+function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
+  const own = cert === undefined ? {} : { cert: readFileSync(cert), key: readFileSync(key) }
+  return {
+    ...(tls ? { tls: { ca: readFileSync(ca), ...own } } : {}),
+    ...(mechanism ? { sasl: { mechanism, username: user, password } } : {}),
+  }
+}
+
+const base = {
+  clientId: 'interop-platformatic',
+  bootstrapBrokers: bootstrap.split(','),
+  ...securityOf(args.security),
+}
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs))

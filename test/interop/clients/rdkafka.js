@@ -6,7 +6,23 @@ const rdkafka = require('node-rdkafka')
 
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
-const COMMON = { 'metadata.broker.list': bootstrap, 'client.id': 'interop-rdkafka' }
+/** Its settings have librdkafka's names. */
+function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
+  return {
+    ...(tls || mechanism
+      ? { 'security.protocol': `${mechanism ? 'sasl_' : ''}${tls ? 'ssl' : 'plaintext'}` }
+      : {}),
+    ...(tls ? { 'ssl.ca.location': ca } : {}),
+    ...(cert ? { 'ssl.certificate.location': cert, 'ssl.key.location': key } : {}),
+    ...(mechanism ? { 'sasl.mechanisms': mechanism, 'sasl.username': user, 'sasl.password': password } : {}),
+  }
+}
+
+const COMMON = {
+  'metadata.broker.list': bootstrap,
+  'client.id': 'interop-rdkafka',
+  ...securityOf(args.security),
+}
 
 const say = (event) => process.stdout.write(`${JSON.stringify(event)}\n`)
 /** Microseconds of the machine's clock, the same in every process. */
@@ -20,9 +36,17 @@ process.on('SIGTERM', async () => {
 })
 
 function connected(client) {
-  client.on('event.error', (error) => console.error(error))
+  const { ERR__AUTHENTICATION, ERR__SSL } = rdkafka.CODES.ERRORS
   return new Promise((resolve, reject) => {
+    client.on('event.error', (error) => {
+      console.error(error.code, error.message)
+      // It would try again for ever; a program that knows that its password is wrong does not.
+      if ([ERR__AUTHENTICATION, ERR__SSL].includes(error.code)) reject(error)
+    })
     client.connect({ timeout: 10_000 }, (error) => (error ? reject(error) : resolve(client)))
+    // A producer tells of errors when it is asked.
+    const asking = setInterval(() => client.isConnected() && client.poll?.(), 100)
+    client.once('ready', () => clearInterval(asking))
   })
 }
 

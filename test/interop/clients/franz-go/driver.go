@@ -29,6 +29,7 @@ type arguments struct {
 	Offset, Timestamp          int64
 	Idempotent, Headers, Abort bool
 	Steps                      []string
+	Security                   security
 }
 
 const retention = "retention.ms"
@@ -43,6 +44,7 @@ func main() {
 	bootstrap, verb := os.Args[1], os.Args[2]
 	check(json.Unmarshal([]byte(os.Args[3]), &args))
 	common := []kgo.Opt{kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ClientID("interop-franz-go"), kgo.AllowAutoTopicCreation()}
+	common = append(common, args.Security.options()...)
 	verbs := map[string]func([]kgo.Opt){"produce": produce, "transact": transact, "consume": consume, "read": read, "admin": admin}
 	verbs[verb](common)
 }
@@ -95,6 +97,10 @@ func produce(opts []kgo.Opt) {
 		opts = append(opts, kgo.RequiredAcks(map[int]kgo.Acks{-1: kgo.AllISRAcks(), 0: kgo.NoAck(), 1: kgo.LeaderAck()}[*args.Acks]))
 	}
 	client := must(kgo.NewClient(opts...))
+	// It connects when it has to, and then tries for ever; a program that wants to know whether it may come in asks.
+	asked, stop := context.WithTimeout(ctx, 20*time.Second)
+	check(client.Ping(asked))
+	stop()
 	send(client)
 	client.Close()
 	done()

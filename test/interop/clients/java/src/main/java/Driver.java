@@ -74,7 +74,30 @@ public final class Driver {
     Properties properties = new Properties();
     properties.put("bootstrap.servers", bootstrap);
     properties.put("client.id", "interop-java");
+    secure(properties, args.path("security"));
     return properties;
+  }
+
+  private static void secure(Properties properties, JsonNode security) {
+    boolean tls = security.path("tls").asBoolean();
+    boolean sasl = security.hasNonNull("mechanism");
+    properties.put("security.protocol", (sasl ? "SASL_" : "") + (tls ? "SSL" : "PLAINTEXT"));
+    if (tls) {
+      properties.put("ssl.truststore.type", "PEM");
+      properties.put("ssl.truststore.location", security.get("ca").asText());
+    }
+    if (security.hasNonNull("pair")) {
+      properties.put("ssl.keystore.type", "PEM");
+      properties.put("ssl.keystore.location", security.get("pair").asText());
+    }
+    if (!sasl) return;
+    String mechanism = security.get("mechanism").asText();
+    String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
+    properties.put("sasl.mechanism", mechanism);
+    properties.put(
+        "sasl.jaas.config",
+        "org.apache.kafka.common.security.%s required username=\"%s\" password=\"%s\";"
+            .formatted(module, security.get("user").asText(), security.get("password").asText()));
   }
 
   private KafkaProducer<String, String> producer(Map<String, String> more) {
