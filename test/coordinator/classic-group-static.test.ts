@@ -1,5 +1,5 @@
 /** Static members (`group.instance.id`): who goes away and comes back takes his own place. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { bytes, type Client, GroupKit, protocol, REBALANCE_MS, SESSION_MS } from './classic-kit.ts'
 
 /** Static members `one`, `two` …, in a stable group. */
@@ -235,5 +235,20 @@ describe('a static member', () => {
     await kit.assign([one])
     const again = await back(kit, one)
     expect(again.joined).toMatchObject({ error: 'NONE' })
+  })
+})
+
+describe('static members of little patience', () => {
+  it('that are all away are looked for once a second, and not for ever at once', async () => {
+    const { kit } = await staticGroup(2, { rebalanceTimeoutMs: 5, sessionTimeoutMs: 3 * REBALANCE_MS })
+    const guest = kit.client({ requiresId: false, rebalanceTimeoutMs: 5 })
+    guest.join()
+    guest.disconnect()
+    const members = vi.spyOn(kit.group.members, 'patienceMs', 'get')
+    await kit.clock.advance(REBALANCE_MS)
+    expect(members.mock.calls.length).toBeLessThanOrEqual(2 * (REBALANCE_MS / 1_000) + 10)
+    expect(kit.group.state).toBe('PreparingRebalance')
+    await kit.clock.advance(3 * REBALANCE_MS)
+    expect([kit.group.state, kit.due.size]).toEqual(['Empty', 0])
   })
 })

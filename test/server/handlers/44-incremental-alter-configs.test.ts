@@ -111,3 +111,14 @@ describe('IncrementalAlterConfigs', () => {
     expect(setOf(world)).toEqual({ [THROTTLED]: '0:0,1:1,2:2' })
   })
 })
+
+describe('a list', () => {
+  it('grows to 32,767 characters, and no further', async () => {
+    const world = await worldWith()
+    const many = (from: number, count: number): string =>
+      Array.from({ length: count }, (_, i) => `${from + i}:1`).join(',')
+    expect(await alter(world, [[APPEND, THROTTLED, many(10_000, 4_000)]])).toBe('NONE')
+    expect(await alter(world, [[APPEND, THROTTLED, many(20_000, 4_000)]])).toBe('INVALID_CONFIG')
+    expect(setOf(world)[THROTTLED]).toBe(many(10_000, 4_000))
+  })
+})
