@@ -1,6 +1,8 @@
 /** Defaults and bounds that the guide names are those of the code. */
 import { describe, expect, it } from 'vitest'
 import * as limits from '../../src/model/limits.ts'
+import { DEFAULT_BOUNDS } from '../../src/server/bounds.ts'
+import * as server from '../../src/server/limits.ts'
 import { proseOf } from './markdown.ts'
 
 const number = (value: number): string => value.toLocaleString('en-US')
@@ -47,6 +49,16 @@ const CLAIMS: readonly (readonly [page: string, text: string])[] = [
   ],
   ['overflow-and-backpressure', `for \`graceMs\` (${seconds(limits.DEFAULT_GRACE_MS)})`],
   ['overflow-and-backpressure', 'nothing has settled for five seconds'],
+  ['kafka', `\`maxRequestBytes\` | ${mib(server.DEFAULT_MAX_REQUEST_BYTES)} |`],
+  ['kafka', `\`maxPlainRequestBytes\` | ${mib(server.DEFAULT_MAX_PLAIN_REQUEST_BYTES)} |`],
+  ['kafka', `\`maxBufferedBytes\` | ${mib(server.DEFAULT_MAX_BUFFERED_BYTES)} |`],
+  ['kafka', `\`maxConnections\` | ${number(server.DEFAULT_MAX_CONNECTIONS)} |`],
+  ['kafka', `\`maxIdleMs\` | ${number(server.DEFAULT_MAX_IDLE_MS)} |`],
+  ...Object.entries(DEFAULT_BOUNDS).map(([option, max]): [string, string] => [
+    'kafka',
+    `\`${option}\` | ${number(max)} |`,
+  ]),
+  ['kafka', `in all | ${number(server.MAX_REQUEST_ITEMS)} |`],
 ]
 
 describe('docs/guide', () => {
