@@ -38,7 +38,7 @@ export function argumentsOf(args: readonly string[], options: OptionTypes, expec
     if (token.kind !== 'option') continue
     const option = options[token.name]
     if (option === undefined) {
-      throw new UsageError(`unknown option ${token.rawName}${hint(token.rawName, Object.keys(options))}`)
+      throw unknownOption(token.rawName, Object.keys(options))
     }
     const takesValue = option.type === 'string'
     if (takesValue && (token.value === undefined || token.value === '')) {
@@ -80,9 +80,12 @@ export function offsetOf(name: string, value: string | boolean | undefined): num
   return offset
 }
 
-function hint(option: string, known: readonly string[]): string {
+/** `option` as it was typed. */
+export function unknownOption(option: string, known: readonly string[]): UsageError {
   const meant = near(option.replace(/^-+/, ''), known)
-  return meant === undefined ? `; there are ${known.map((name) => `--${name}`).join(', ')}` : `; --${meant}?`
+  const hint =
+    meant === undefined ? `there are ${known.map((name) => `--${name}`).join(', ')}` : `--${meant}?`
+  return new UsageError(`unknown option ${option}; ${hint}`)
 }
 
 /** What of `known` somebody may have meant. */

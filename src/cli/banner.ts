@@ -1,5 +1,6 @@
 /** What `odradek serve` says once it listens: where, what becomes of the data, and how to connect. */
 import type { KafkaServer } from '../server/server.ts'
+import { table } from './table.ts'
 
 /** Ports beside Kafka's. */
 function otherPorts({ metricsAddress }: KafkaServer, faultsUrl: string | undefined): string[] {
@@ -38,10 +39,11 @@ function plain(bootstrap: string): string[] {
     .split(',')
     .map((address) => `'${address}'`)
     .join(', ')
-  return [
-    `  kcat -b ${bootstrap} -L                       topics and partitions`,
-    `  echo hello | kcat -b ${bootstrap} -P -t greetings`,
-    `  kcat -b ${bootstrap} -C -t greetings -e`,
-    `  new Kafka({ brokers: [${list}] })               KafkaJS; any other client: bootstrap.servers=${bootstrap}`,
-  ]
+  return table([
+    [`  kcat -b ${bootstrap} -L`, 'topics and partitions'],
+    [`  echo hello | kcat -b ${bootstrap} -P -t greetings`, 'a record'],
+    [`  kcat -b ${bootstrap} -C -t greetings -e`, 'all records'],
+    [`  new Kafka({ brokers: [${list}] })`, 'KafkaJS'],
+    [`  bootstrap.servers=${bootstrap}`, 'any other client'],
+  ])
 }

@@ -3,6 +3,7 @@
  * A reader that went away is a BrokenPipe, which ends the command without a word.
  */
 import { Buffer } from 'node:buffer'
+import { OdradekError } from '../model/errors.ts'
 import type { Output } from './command.ts'
 
 const PIECE_CHARS = 16 * 1024
@@ -14,6 +15,11 @@ export class BrokenPipe extends Error {
 /** What a terminal takes for them: on, off. */
 const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const
 export type Style = keyof typeof STYLES
+
+function failed(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'EPIPE') return new BrokenPipe()
+  return new OdradekError('STORAGE_ERROR', `the output cannot be written: ${error.message}`, { cause: error })
+}
 
 export class Printer {
   readonly #output: Output
@@ -62,7 +68,7 @@ export class Printer {
     return new Promise((resolve, reject) => {
       this.#output.write(text, (error) => {
         if (error == null) resolve()
-        else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new BrokenPipe() : error)
+        else reject(failed(error))
       })
     })
   }

@@ -5,6 +5,7 @@
  *   stderr   everything else
  */
 import { OdradekError } from '../model/errors.ts'
+import { unknownOption } from './arguments.ts'
 import { BROKEN_PIPE, type Command, FAILED, type Io, type NamedCommand, OK, UsageError } from './command.ts'
 import { unknownCommand } from './command-group.ts'
 import { BrokenPipe, Printer } from './printer.ts'
@@ -64,8 +65,8 @@ Commands
 ${table(COMMANDS.map(({ name, summary }) => [`  ${name}`, summary])).join('\n')}
 
 Options
-  --help      this page, or that of a command
-  --version   the version of the package
+  --help, -h      this page, or that of a command, as odradek help <command>
+  --version, -V   the version of the package
 
 topic, produce, consume and group speak to a broker by Kafka's protocol: to odradek serve, or to a Kafka cluster.
 inspect and verify look at a data directory. They only read: nothing in it is written, locked, made or cut, so they
@@ -76,6 +77,8 @@ consume, group); 2 wrong usage, or a directory or port that cannot be had; 141 n
 
 Guide: docs/guide/cli.md. Formats and promises: docs/format.md and docs/durability.md of the package's repository.`
 
+const OPTIONS = ['help', 'version']
+
 /** A command, the words that lead to it, and what follows them. */
 interface Found {
   readonly command: Command | undefined
@@ -84,7 +87,8 @@ interface Found {
 }
 
 /** Answers the exit code. */
-export async function run(args: readonly string[], io: Io): Promise<number> {
+export async function run(typed: readonly string[], io: Io): Promise<number> {
+  const args = typed[0] === 'help' ? [...typed.slice(1), '--help'] : typed
   const errors = new Printer(io.stderr)
   const { command, path, rest } = await find(args)
   try {
@@ -93,9 +97,9 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
       return await command.run(rest, io)
     }
     const [first] = args
-    if (first === '--help' || first === '-h' || first === 'help') return await print(io, HELP)
-    if (first === '--version') return await print(io, await packageVersion())
-    throw unknownCommand(first, COMMANDS)
+    if (first === '--help' || first === '-h') return await print(io, HELP)
+    if (first === '--version' || first === '-V') return await print(io, await packageVersion())
+    throw first?.startsWith('-') ? unknownOption(first, OPTIONS) : unknownCommand(first, COMMANDS)
   } catch (error) {
     if (error instanceof BrokenPipe) return BROKEN_PIPE
     if (error instanceof UsageError) {

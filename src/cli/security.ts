@@ -1,6 +1,7 @@
 /** From the options of `odradek serve` to TLS and users, with the files that they name read; and how clients then connect. */
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../model/errors.ts'
+import { isLoopback } from '../server/addresses.ts'
 import type { serve } from '../server/server.ts'
 import type { Arguments, OptionTypes } from './arguments.ts'
 import { UsageError } from './command.ts'
@@ -24,8 +25,26 @@ export const SECURITY_HELP = `  --tls-cert <file>        certificate in PEM; cli
 
 type Security = Pick<NonNullable<Parameters<typeof serve>[1]>, 'tls' | 'sasl' | 'insecure'>
 
+/** The same rule as that of the server, which speaks of its options: these have other names. @throws UsageError */
+function assertSecured(host: string, { tls, sasl, insecure }: Security): void {
+  if (insecure === true || isLoopback(host)) return
+  const missing = [
+    ...(tls === undefined ? ['--tls-cert and --tls-key'] : []),
+    ...(sasl === undefined && tls?.requestCert !== true ? ['--users'] : []),
+  ]
+  if (missing.length === 0) return
+  const what = missing.join(', and ')
+  throw new UsageError(`--host ${host} can be reached by other machines: give ${what}, or say --insecure`)
+}
+
 /** @throws UsageError */
-export async function securityOptions({ options, lists }: Arguments): Promise<Security> {
+export async function securityOptions(given: Arguments): Promise<Security> {
+  const security = await securityOf(given)
+  if (given.options.host !== undefined) assertSecured(String(given.options.host), security)
+  return security
+}
+
+async function securityOf({ options, lists }: Arguments): Promise<Security> {
   const tls = await tlsOf(options)
   const users = new Map([
     ...(options.users === undefined ? [] : usersIn(await contentOf('users', options.users))),

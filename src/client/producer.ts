@@ -177,7 +177,9 @@ export class Producer {
     this.#running.add(guarded)
   }
 
+  /** What has failed leaves nothing that runs: there would be nothing to wait for. */
   async #settled(): Promise<void> {
+    this.#check()
     await Promise.race(this.#running)
     this.#check()
   }

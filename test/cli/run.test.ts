@@ -30,13 +30,25 @@ describe('odradek', () => {
 
   it('says its version', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
-    expect(await odradek('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    for (const option of ['--version', '-V']) {
+      expect(await odradek(option)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    }
+  })
+
+  it('shows the page of a command also to who asks for help first', async () => {
+    expect(await odradek('help', 'topic', 'create')).toEqual(await odradek('topic', 'create', '--help'))
+    expect(await odradek('help', 'verify')).toEqual(await odradek('verify', '--help'))
+    expect((await odradek('help', 'inspekt')).stderr).toMatch(
+      /^odradek: unknown command "inspekt"; inspect\?/,
+    )
   })
 
   it.each([
     [[], 'name a command: serve, topic, produce, consume, group, inspect, verify'],
     [['inspekt'], 'unknown command "inspekt"; inspect?'],
     [['quux'], 'unknown command "quux"; there are serve, topic, produce, consume, group, inspect, verify'],
+    [['--halp'], 'unknown option --halp; --help?'],
+    [['-x', 'serve'], 'unknown option -x; there are --help, --version'],
     [['inspect'], 'name a data directory'],
     [['inspect', 'a', 'b'], 'one data directory at a time; "b" is another one'],
     [['inspect', '--jsn', 'a'], 'unknown option --jsn; --json?'],
@@ -72,8 +84,15 @@ describe('odradek', () => {
       const ran = await odradekWith({ stdout: new Captured({ fail }) }, ...args)
       expect(ran).toEqual({ code: BROKEN_PIPE, stdout: '', stderr: '' })
     }
-    const other = new Captured({ fail: new Error('ink') })
-    await expect(odradekWith({ stdout: other }, '--help')).rejects.toThrow('ink')
+  })
+
+  it('says why its output cannot be written', async () => {
+    const fail = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+    expect(await odradekWith({ stdout: new Captured({ fail }) }, '--help')).toMatchObject({
+      code: 2,
+      stderr:
+        'odradek: STORAGE_ERROR: the output cannot be written: ENOSPC: no space left on device, write\n',
+    })
   })
 
   it('is coloured on a terminal that wants it, and there alone', async () => {

@@ -56,7 +56,11 @@ describe('odradek serve', () => {
     expect((await served(...all, '--insecure')).code).toBe(0)
     const { code, stderr } = await served(...all)
     expect(code).toBe(2)
-    expect(stderr).toContain('INVALID_ARGUMENT: serve: 0.0.0.0 can be reached by other machines')
+    expect(stderr).toContain(
+      'odradek: --host 0.0.0.0 can be reached by other machines: give --tls-cert and --tls-key, and --users, or say --insecure',
+    )
+    expect((await served(...all, ...TLS)).stderr).toContain('give --users, or say --insecure')
+    expect((await served(...all, '--user', 'a:b')).stderr).toContain('give --tls-cert and --tls-key, or')
   })
 
   it('says where metrics are, for this machine or for others', async () => {

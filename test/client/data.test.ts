@@ -110,6 +110,25 @@ describe('a producer', () => {
     )
   })
 
+  it('says at the end what was refused meanwhile, when nothing is under way any more', async () => {
+    await using client = await Client.start()
+    await client.kafka.broker.createTopic('small')
+    const answered = new Promise<void>((resolve) => {
+      client.kafka.faults.onRequest(({ api }) => {
+        if (api === 'Produce') resolve()
+      })
+    })
+    client.kafka.faults.error('MESSAGE_TOO_LARGE', { api: 'Produce' })
+    const producer = client.producer()
+    await producer.send(record('small', 'x', { tag: 7 }))
+    await answered
+    // An answer that is ahead of it on the same connection has been taken when this one has.
+    await client.cluster.metadata([])
+    await new Promise((resolve) => setImmediate(resolve))
+    await expect(producer.flush()).rejects.toMatchObject({ code: 'TOO_LARGE', first: 7, last: 7 })
+    await expect(producer.send(record('small', 'y'))).rejects.toMatchObject({ code: 'TOO_LARGE' })
+  })
+
   it('names what was under way when the broker went', async () => {
     await using client = await Client.start()
     await client.publish('orders', 'a')
