@@ -1,6 +1,6 @@
 /**
  * `npm run interop`: makes ready the Kafka clients that can be had here, and tries everything that is on this machine:
- * npm's packages, Java's client where Maven is, Go's where Go is; kcat and kafka-python are the system's.
+ * npm's packages, Java's client and Kafka's own programs where Maven is, Go's where Go is; kcat and kafka-python are the system's.
  *
  *   --write       writes docs/compatibility.md
  *   --storms N    so many storms (test/interop/storm.ts) and nothing else; --seed N repeats one
@@ -50,9 +50,13 @@ function makeReady(): void {
     // librdkafka is compiled here, which takes minutes; without it the others are tried all the same.
     if (!run('npm', ['ci'], clients, headers())) run('npm', ['ci', '--ignore-scripts'], clients)
   }
-  const java = join(clients, 'java')
-  if (!existsSync(join(java, 'target', 'driver.jar')) && has('mvn', '-version')) {
-    run('mvn', ['-q', '-B', 'package'], java)
+  for (const [name, jar] of [
+    ['java', 'driver.jar'],
+    ['tools', 'word-count.jar'],
+  ] as const) {
+    const folder = join(clients, name)
+    if (!existsSync(join(folder, 'target', jar)) && has('mvn', '-version'))
+      run('mvn', ['-q', '-B', 'package'], folder)
   }
   const go = join(clients, 'franz-go')
   if (!existsSync(join(go, 'driver')) && has('go', 'version')) run('go', ['build', '-o', 'driver', '.'], go)
@@ -60,9 +64,12 @@ function makeReady(): void {
 
 /** In the order of the clients; one that was not tried now is not in it. */
 function writeMatrix(outcomes: string): void {
-  const files = CLIENTS.map(({ id }) => join(outcomes, `${id}.json`)).filter(existsSync)
-  const all = files.flatMap((file) => JSON.parse(readFileSync(file, 'utf8')) as Outcome[])
-  writeFileSync(join(root, 'docs', 'compatibility.md'), matrixOf(all))
+  const outcomesOf = (id: string): Outcome[] => {
+    const file = join(outcomes, `${id}.json`)
+    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
+  }
+  const all = CLIENTS.flatMap(({ id }) => outcomesOf(id))
+  writeFileSync(join(root, 'docs', 'compatibility.md'), matrixOf(all, outcomesOf('programs')))
 }
 
 makeReady()

@@ -9,7 +9,8 @@ export interface Outcome {
 
 const MARKS = { passed: 'yes', failed: '**no**', lacks: '–', missing: 'not tried' } as const
 
-export function matrixOf(outcomes: readonly Outcome[]): string {
+/** Clients by features, then programs, each with what it was tried with. */
+export function matrixOf(outcomes: readonly Outcome[], programs: readonly Outcome[]): string {
   const clients = [...new Set(outcomes.map(({ client }) => client))]
   const features = [...new Set(outcomes.map(({ feature }) => feature))]
   const states = new Map(outcomes.map(({ client, feature, state }) => [`${client}\n${feature}`, state]))
@@ -33,7 +34,24 @@ pair of hands. One is part of \`npm run interop\`; \`npm run interop -- --storms
 | | ${clients.join(' | ')} |
 |---|${clients.map(() => '---|').join('')}
 ${rows.join('\n')}
-${notes.length === 0 ? '' : `\n${notes.join('\n')}\n`}`
+${notes.length === 0 ? '' : `\n${notes.join('\n')}\n`}${programsOf(programs)}`
+}
+
+function programsOf(programs: readonly Outcome[]): string {
+  if (programs.length === 0) return ''
+  const rows = programs.map(({ client, feature, state, why }) => {
+    const mark = why === undefined ? MARKS[state] : `${MARKS[state]} (${why})`
+    return `| ${client} | ${feature} | ${mark} |`
+  })
+  return `
+## Programs
+
+As they are published, by their command line.
+
+| of | program | works |
+|---|---|---|
+${rows.join('\n')}
+`
 }
 
 /** One line for each reason, with all that it holds for. */

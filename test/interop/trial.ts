@@ -30,7 +30,8 @@ const GROUP_LIMITS = {
 
 export class Trial {
   readonly drivers = new Drivers()
-  readonly #client: KafkaClient
+  /** None where programs are tried. */
+  readonly #client: KafkaClient | undefined
   /** Another client, where there is one. */
   readonly #other: KafkaClient | undefined
   readonly #directory: string | undefined
@@ -38,7 +39,11 @@ export class Trial {
   #broker: Broker | undefined
   #server: KafkaServer | undefined
 
-  private constructor(client: KafkaClient, other: KafkaClient | undefined, options: TrialOptions) {
+  private constructor(
+    client: KafkaClient | undefined,
+    other: KafkaClient | undefined,
+    options: TrialOptions,
+  ) {
     this.#client = client
     this.#other = other
     this.#options = options
@@ -46,7 +51,7 @@ export class Trial {
   }
 
   static async open(
-    client: KafkaClient,
+    client: KafkaClient | undefined,
     other: KafkaClient | undefined,
     options: TrialOptions,
   ): Promise<Trial> {
@@ -71,6 +76,7 @@ export class Trial {
 
   /** Starts the client. It is ended with the trial. */
   run(verb: string, args: object): Driver {
+    if (this.#client === undefined) throw new Error('there is no client')
     return this.drivers.start(this.#client.command, this.server.bootstrap, verb, JSON.stringify(args))
   }
 

@@ -115,9 +115,15 @@ async function work() {
     const ended = new Promise((resolve) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || resolve())
     })
-    await workWith(consumer)
-    await ended
-    await consumer.disconnect()
+    try {
+      await workWith(consumer)
+      await ended
+    } catch (error) {
+      // It does not try again what broke while it connected.
+      console.error(error)
+    }
+    say({ revoked: true, at: now() })
+    await consumer.disconnect().catch((error) => console.error(error))
   }
 }
 

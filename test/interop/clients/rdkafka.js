@@ -72,7 +72,7 @@ async function send(producer) {
     producer.produce(topic, partition ?? null, Buffer.from(value), `k${i % 10}`, Date.now(), value, pairs)
     if (everyMs > 0) await pause(everyMs)
   }
-  await call(producer, 'flush', 20_000)
+  await call(producer, 'flush', 60_000)
 }
 
 async function produce() {
