@@ -9,16 +9,17 @@
  * its client does not read what it asked for, or while the whole server holds too many bytes; so that nothing that a
  * client does makes it hold more than it was told to.
  *
- * The socket is any duplex stream of bytes, half open: TLS is somebody else's. Nothing here is after its 'close'.
+ * The socket is any duplex stream of bytes, half open: TLS is somebody else's. The chunks that it hands over are ours.
+ * Nothing here is after its 'close'.
  */
 import type { Duplex } from 'node:stream'
 import type { CoreContext } from '../core/context.ts'
 import { Deque } from '../core/deque.ts'
 import { type Due, DueCallback } from '../core/due-queue.ts'
-import { type BufferPool, capacityFor } from '../log/format/buffer-pool.ts'
+import { capacityFor } from '../log/format/buffer-pool.ts'
 import { readInt16 } from '../log/format/integers.ts'
 import { messageOf } from '../model/errors.ts'
-import { FrameReader } from '../wire/frames.ts'
+import { type FrameMemory, FrameReader } from '../wire/frames.ts'
 import { produce } from '../wire/messages/00-produce.ts'
 import { checkSize } from './frame-size.ts'
 import {
@@ -44,15 +45,15 @@ export interface Shared {
   readonly limits: Pick<ServerLimits, 'maxRequestBytes' | 'maxIdleMs'>
   readonly buffered: BufferedBytes
   readonly traffic: Pick<Traffic, 'receivedBytes' | 'sentBytes'>
-  /** What large requests are put together in. */
-  readonly pool: BufferPool
+  /** Of requests. */
+  readonly memory: FrameMemory
 }
 
 /** A request that was started, and the room its frame takes until it is answered. */
 interface Slot {
   readonly requestBytes: number
-  /** Free when it is answered. */
-  buffer: Uint8Array | undefined
+  /** Lets go of its frame, where that is not needed when it is answered. */
+  done: (() => void) | undefined
   answered: boolean
   response: readonly Uint8Array[]
   /** Called when the response has left. */
@@ -116,7 +117,7 @@ export class Connection {
   constructor(socket: Duplex, host: string, door: Door, shared: Shared) {
     this.#socket = socket
     this.#shared = shared
-    this.#frames = new FrameReader(this.#admit, shared.pool)
+    this.#frames = new FrameReader(this.#admit, shared.memory)
     const { clock, due } = shared.ctx
     this.session = new Session(
       host,
@@ -220,7 +221,7 @@ export class Connection {
   #start(frame: Uint8Array): void {
     const slot: Slot = {
       requestBytes: this.#frameBytes,
-      buffer: isProduce(frame, this.session) ? this.#frames.lastBuffer : undefined,
+      done: isProduce(frame, this.session) ? this.#frames.lastDone : undefined,
       answered: false,
       response: NO_RESPONSE,
       sent: [],
@@ -248,7 +249,7 @@ export class Connection {
 
   #failed(slot: Slot): void {
     // Some of it may still be under way.
-    slot.buffer = undefined
+    slot.done = undefined
     this.#answered(slot, null)
     this.#close()
   }
@@ -268,7 +269,7 @@ export class Connection {
         this.#outbox.push(first.response, first.sent)
       }
     }
-    if (slot.buffer !== undefined) this.#shared.pool.give(slot.buffer)
+    slot.done?.()
     // Last, since it lets others go on.
     buffered.give(slot.requestBytes)
   }

@@ -16,20 +16,21 @@ import { type Drain, drained, drainOf } from '../coordinator/drain.ts'
 import type { CoreContext } from '../core/context.ts'
 import { invalid } from '../core/settings.ts'
 import type { Meta } from '../log/contract.ts'
-import { BufferPool } from '../log/format/buffer-pool.ts'
 import { messageOf } from '../model/errors.ts'
 import type { CloseOptions } from '../model/options.ts'
+import { NO_MEMORY } from '../wire/frames.ts'
 import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
 import { type Address, Cluster, type Node } from './cluster.ts'
 import { Connection, type Shared } from './connection.ts'
 import type { Handler } from './handler.ts'
 import { handlersOf } from './handlers-as.ts'
 import type { HttpPort } from './http-port.ts'
-import { BufferedBytes, MAX_FREE_REQUEST_BYTES, Places } from './limits.ts'
+import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { exposition, unready } from './metrics.ts'
 import { openMetrics } from './metrics-server.ts'
 import type { Release } from './releases.ts'
+import { RequestMemory } from './request-memory.ts'
 import { type Interceptor, Router } from './router.ts'
 import { Authenticator } from './sasl.ts'
 import {
@@ -170,7 +171,7 @@ export class KafkaServer implements AsyncDisposable {
       buffered: new BufferedBytes(limits.maxBufferedBytes),
       traffic: this.#traffic,
       // Who looks on may keep what he saw.
-      pool: new BufferPool(interceptors.length === 0 ? MAX_FREE_REQUEST_BYTES : 0),
+      memory: interceptors.length === 0 ? new RequestMemory() : NO_MEMORY,
     }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }

@@ -4,12 +4,12 @@
  */
 
 import type { Socket } from 'node:net'
-import { BufferPool } from '../../src/log/format/buffer-pool.ts'
 import { Cluster, type Node } from '../../src/server/cluster.ts'
 import { Connection, type Shared } from '../../src/server/connection.ts'
 import { type Answer, type Call, type Handler, handler } from '../../src/server/handler.ts'
 import { BufferedBytes } from '../../src/server/limits.ts'
 import { hostOf, Listener } from '../../src/server/listener.ts'
+import { RequestMemory } from '../../src/server/request-memory.ts'
 import { type Interceptor, Router } from '../../src/server/router.ts'
 import type { Authenticator } from '../../src/server/sasl.ts'
 import { Session } from '../../src/server/session.ts'
@@ -65,6 +65,7 @@ export class Kit extends World {
   readonly started: Started[] = []
   readonly connections: Connection[] = []
   readonly shared: Shared
+  readonly memory: RequestMemory = new RequestMemory()
   readonly #clients: WireClient[] = []
   readonly #side: KafkaSide
   readonly #node: Node
@@ -95,7 +96,7 @@ export class Kit extends World {
         maxIdleMs: options.maxIdleMs ?? 600_000,
       },
       traffic: new Traffic(),
-      pool: new BufferPool(2 ** 23),
+      memory: this.memory,
       buffered: new BufferedBytes(options.maxBufferedBytes ?? 2 ** 28),
     }
     listener.start({

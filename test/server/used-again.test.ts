@@ -120,10 +120,10 @@ describe('what a request was put together in', () => {
   it('is free when the request is answered, and not before', async () => {
     const { kit, client, end } = await asked()
     await using _ = kit
-    expect([kit.shared.pool.freeBytes, kit.shared.buffered.bytes > KEPT]).toEqual([0, true])
+    expect([kit.memory.freeBytes, kit.shared.buffered.bytes > KEPT]).toEqual([0, true])
     end()
     await client.response(produce, 9)
-    expect(kit.shared.pool.freeBytes).toBeGreaterThan(KEPT)
+    expect(kit.memory.freeBytes).toBeGreaterThan(KEPT)
     expect(kit.shared.buffered.bytes).toBe(0)
   })
 
@@ -132,7 +132,7 @@ describe('what a request was put together in', () => {
     await using _ = kit
     end(new Error('on purpose'))
     await client.closed
-    expect([kit.shared.pool.freeBytes, kit.shared.buffered.bytes]).toEqual([0, 0])
+    expect([kit.memory.freeBytes, kit.shared.buffered.bytes]).toEqual([0, 0])
   })
 
   it('is never free where the request is of another kind, parts of which are kept', async () => {
@@ -140,7 +140,7 @@ describe('what a request was put together in', () => {
     const client = await kit.connect()
     client.send(echoOf('large', { data: new Uint8Array(KEPT) }))
     await client.response(echo, 1)
-    expect(kit.shared.pool.freeBytes).toBe(0)
+    expect(kit.memory.freeBytes).toBe(0)
   })
 })
 

@@ -17,6 +17,18 @@ const all = (reader: FrameReader): string[] => {
   return frames
 }
 
+class Memory extends BufferPool {
+  readonly dropped: string[] = []
+
+  constructor() {
+    super(2 ** 20)
+  }
+
+  drop(chunk: Uint8Array): void {
+    this.dropped.push(Buffer.from(chunk).toString())
+  }
+}
+
 const BODIES = ['one', '', 'a longer one', 'x']
 const STREAM = Buffer.concat(BODIES.map(frame))
 
@@ -74,29 +86,73 @@ describe('a frame', () => {
     expect(copied).toBe(1_000_000)
   })
 
-  it('that was put together names its buffer, in which another one is put together when it was given back', () => {
-    const pool = new BufferPool(2 ** 20)
-    const reader = new FrameReader(() => true, pool)
+  it('that was put together gives its buffer back when it is done with, and not before', () => {
+    const memory = new Memory()
+    const reader = new FrameReader(() => true, memory)
     const next = (body: string, cut: number): Uint8Array => {
       const bytes = frame(body)
       reader.push(bytes.subarray(0, cut))
-      const early = reader.next()
-      if (cut < bytes.length) expect([early, reader.heldBytes]).toEqual([undefined, 98_304])
+      expect([reader.next(), reader.heldBytes]).toEqual([undefined, 98_304])
       reader.push(bytes.subarray(cut))
-      return early ?? (reader.next() as Uint8Array)
+      return reader.next() as Uint8Array
     }
     const first = next('a'.repeat(90_000), 50_000)
-    const buffer = reader.lastBuffer as Uint8Array
-    expect([first.buffer === buffer.buffer, first.length, buffer.length]).toEqual([true, 90_000, 98_304])
+    const done = reader.lastDone
     const second = next('b'.repeat(90_000), 10)
-    expect(second.buffer).not.toBe(buffer.buffer)
+    expect(second.buffer).not.toBe(first.buffer)
     expect(first.every((byte) => byte === 97)).toBe(true)
-    pool.give(buffer)
+    done()
     const third = next('c'.repeat(85_000), 80_000)
-    expect([third.buffer === buffer.buffer, third.length]).toEqual([true, 85_000])
+    expect([third.buffer === first.buffer, third.length]).toEqual([true, 85_000])
     expect(third.every((byte) => byte === 99)).toBe(true)
-    const whole = next('d'.repeat(90_000), 90_004)
-    expect([whole.length, reader.lastBuffer]).toEqual([90_000, undefined])
+  })
+
+  it('lets go of its chunk when all of that was taken, and every view is done with', () => {
+    const memory = new Memory()
+    const reader = new FrameReader(() => true, memory)
+    const chunk = Buffer.concat([frame('one'), frame('two'), frame('three').subarray(0, 6)])
+    reader.push(chunk)
+    const done = [0, 1].map(() => {
+      reader.next()
+      return reader.lastDone
+    })
+    done[0]?.()
+    expect(reader.next()).toBeUndefined()
+    expect(memory.dropped).toEqual([])
+    const rest = frame('three').subarray(6)
+    reader.push(rest)
+    expect(Buffer.from(reader.next() ?? []).toString()).toBe('three')
+    // Nothing is a view of it.
+    expect(memory.dropped).toEqual([rest.toString()])
+    done[1]?.()
+    expect(memory.dropped).toEqual([rest.toString(), chunk.toString()])
+  })
+
+  it('keeps its chunk where it is never said that it is done with', () => {
+    const memory = new Memory()
+    const reader = new FrameReader(() => true, memory)
+    reader.push(STREAM)
+    for (const _ of BODIES) reader.next()
+    reader.push(frame('next'))
+    expect(Buffer.from(reader.next() ?? []).toString()).toBe('next')
+    expect(memory.dropped).toEqual([])
+  })
+
+  it('keeps the chunk before while that is not taken, and lets go of the one that is copied behind it', () => {
+    const memory = new Memory()
+    let room = true
+    const reader = new FrameReader(() => room, memory)
+    reader.push(STREAM)
+    expect(Buffer.from(reader.next() ?? []).toString()).toBe('one')
+    const { lastDone } = reader
+    room = false
+    expect(reader.next()).toBeUndefined()
+    reader.push(frame('next'))
+    expect(memory.dropped).toEqual([frame('next').toString()])
+    lastDone()
+    expect(memory.dropped).toEqual([frame('next').toString(), STREAM.toString()])
+    room = true
+    expect(all(reader)).toEqual([...BODIES.slice(1), 'next'])
   })
 
   it('is shown to its owner before anything is made for it, and its room is known until it is whole', () => {

@@ -4,11 +4,11 @@
  */
 
 import type { Engine } from '../../../src/log/contract.ts'
-import { BufferPool } from '../../../src/log/format/buffer-pool.ts'
 import { Connection, type Shared } from '../../../src/server/connection.ts'
 import type { Handler } from '../../../src/server/handler.ts'
 import { HANDLERS } from '../../../src/server/handlers.ts'
 import { BufferedBytes } from '../../../src/server/limits.ts'
+import { RequestMemory } from '../../../src/server/request-memory.ts'
 import { Router } from '../../../src/server/router.ts'
 import { Traffic } from '../../../src/server/traffic.ts'
 import type { ManualClock } from '../../../src/testing/manual-clock.ts'
@@ -42,7 +42,7 @@ export class Rig extends KafkaWorld {
       router: new Router(this.kafka, this.handlers, [this.kafka.bounds.interceptor]),
       limits: { maxRequestBytes: 2 ** 24, maxIdleMs: 600_000 },
       traffic: new Traffic(),
-      pool: new BufferPool(2 ** 23),
+      memory: new RequestMemory(),
       buffered: new BufferedBytes(2 ** 28),
     }
   }
