@@ -1,7 +1,7 @@
 /**
  * `npm run torture -- --many`: for every API and every list in its requests, one request that names very many things,
  * against a whole server. Tells how much larger the answer is than the request, and how long the longest turn of the
- * event loop was: that is how long everybody else had to wait.
+ * event loop was, in milliseconds of work: that is how long everybody else had to wait.
  *
  *   --frames N   things named by a request (default 100,000; as many as a request of 8 MiB holds, if that is fewer)
  *
@@ -18,6 +18,7 @@ import { produce } from '../../../src/wire/messages/00-produce.ts'
 import { GroupClient } from '../../support/group-client.ts'
 import { batchOf } from '../../support/record-batches.ts'
 import { Dice } from '../dice.ts'
+import { busyMs } from './busy.ts'
 import { Rig } from './rig.ts'
 import { type WideRequest, wideRequests } from './wide.ts'
 
@@ -110,11 +111,11 @@ export async function ask(
 /** Of the event loop. */
 class Watch {
   longestMs = 0
-  #at = performance.now()
+  #at = busyMs()
 
   async turn(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
-    const now = performance.now()
+    const now = busyMs()
     this.longestMs = Math.max(this.longestMs, now - this.#at)
     this.#at = now
   }

@@ -14,6 +14,7 @@ import { readResponse } from '../../../src/wire/api.ts'
 import { Dice } from '../dice.ts'
 import { CORPUS, type Sample } from '../wire/corpus.ts'
 import { int32, mutated } from '../wire/mutate.ts'
+import { busyMs } from './busy.ts'
 import { Honest } from './honest.ts'
 import { Lore } from './lore.ts'
 import type { PipeClient } from './pipe.ts'
@@ -106,9 +107,9 @@ class Round {
 
   async #attack(honest: Honest): Promise<void> {
     for (let sent = 1; sent <= this.#frames && !honest.dead; sent++) {
-      const from = performance.now()
+      const from = busyMs()
       this.#send()
-      const tookMs = performance.now() - from
+      const tookMs = busyMs() - from
       if (tookMs > SLOW_MS) this.#fault(`a frame took ${Math.round(tookMs)} ms`)
       if (sent % FRAMES_A_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
       if (sent % HONEST_EVERY === 0) await this.#look(honest, sent)
