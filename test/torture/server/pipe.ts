@@ -46,7 +46,8 @@ export class PipeClient {
   send(frame: Uint8Array): void {
     if (this.closed) return
     this.sent++
-    this.server.push(frame)
+    // What a socket hands over is the reader's, who may free it.
+    this.server.push(Buffer.from(frame))
   }
 
   #take(bytes: Uint8Array): void {
