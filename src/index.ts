@@ -7,6 +7,8 @@ import type { Broker, BrokerOptions, TopicMap } from './broker.ts'
 import type { FileEngineOptions as FileOptions } from './log/file/file-engine.ts'
 import { createBroker } from './memory.ts'
 import { OdradekError } from './model/errors.ts'
+import { lazyCompression } from './node/compression.ts'
+import { lazyCrc32c } from './node/crc32c.ts'
 
 export type { Broker, BrokerOptions, CloseResult, TopicMap, TopicName, TopicValue } from './broker.ts'
 export type { RedriveResult } from './coordinator/redrive.ts'
@@ -109,12 +111,7 @@ export async function openBroker<Map extends object = TopicMap>(
     throw new OdradekError('INVALID_ARGUMENT', `"${url}" is no broker URL; try "memory:" or "file:./data"`)
   }
   if (scheme === 'memory') {
-    const [{ loadCrc32c }, { lazyCompression }] = await Promise.all([
-      import('./node/crc32c.ts'),
-      import('./node/compression.ts'),
-    ])
-    const codecs = { crc32c: await loadCrc32c(), compression: lazyCompression() }
-    return createBroker<Map>(options, { observe, ...codecs })
+    return createBroker<Map>(options, { observe, crc32c: lazyCrc32c(), compression: lazyCompression() })
   }
   if (scheme === 'file') {
     const { files, rest } = splitOptions(options)

@@ -2,9 +2,8 @@
  * The codecs of compressed batches. gzip is Node's, zstd too where Node has it; the others are optional packages,
  * since most brokers never meet them. A batch is decoded in the middle of synchronous work, and a package is loaded in
  * its own time, up to 30 ms each: so whoever has a batch waits first until its codec is `ready`. One that is
- * missing is refused by name when it is needed.
+ * missing is refused by name when it is needed. Node's own are there at once, loaded for the first batch all the same.
  */
-import * as zlib from 'node:zlib'
 import { type CompressionPort, compressionName } from '../log/format/compression.ts'
 import { messageOf, OdradekError } from '../model/errors.ts'
 import { type Codec, plain } from './codec.ts'
@@ -12,6 +11,11 @@ import { type Lz4Library, lz4Codec } from './lz4.ts'
 import { type LoadPackage, loadPackage } from './packages.ts'
 import { type SnappyLibrary, snappyCodec } from './snappy.ts'
 import { type WasmZstd, zstdCodec, zstdOfNode, zstdOfWasm } from './zstd.ts'
+
+/** Those that Kafka has. */
+const TYPES = [1, 2, 3, 4]
+
+type Zlib = typeof import('node:zlib')
 
 /** Output that gzip makes at a time: more than most batches, so that little is put together from pieces. */
 const GZIP_CHUNK_BYTES = 64 * 1024
@@ -25,31 +29,43 @@ interface PackagedCodec {
   codec(library: unknown): Codec | Promise<Codec>
 }
 
-const gzip: Codec = {
-  compress: (bytes) => plain(zlib.gzipSync(bytes, { chunkSize: GZIP_CHUNK_BYTES })),
-  decompress(bytes, maxBytes) {
-    const options = { chunkSize: GZIP_CHUNK_BYTES, maxOutputLength: maxBytes }
-    return plain(zlib.gunzipSync(bytes, options))
-  },
+function gzipOf(zlib: Zlib): Codec {
+  return {
+    compress: (bytes) => plain(zlib.gzipSync(bytes, { chunkSize: GZIP_CHUNK_BYTES })),
+    decompress(bytes, maxBytes) {
+      const options = { chunkSize: GZIP_CHUNK_BYTES, maxOutputLength: maxBytes }
+      return plain(zlib.gunzipSync(bytes, options))
+    },
+  }
 }
 
-const nodeZstd = zstdOfNode(zlib)
+function zstdOf(zlib: Zlib): CodecSource {
+  const ofNode = zstdOfNode(zlib)
+  if (ofNode !== null) return { type: 4, package: null, codec: () => zstdCodec(ofNode) }
+  return {
+    type: 4,
+    package: '@bokuweb/zstd-wasm',
+    codec: async (library) => zstdCodec(await zstdOfWasm(library as WasmZstd)),
+  }
+}
 
-const zstd: CodecSource =
-  nodeZstd === null
-    ? {
-        type: 4,
-        package: '@bokuweb/zstd-wasm',
-        codec: async (library) => zstdCodec(await zstdOfWasm(library as WasmZstd)),
-      }
-    : { type: 4, package: null, codec: () => zstdCodec(nodeZstd) }
+function allSources(): readonly CodecSource[] {
+  const zlib = process.getBuiltinModule('node:zlib')
+  return [
+    { type: 1, package: null, codec: () => gzipOf(zlib) },
+    { type: 2, package: 'snappy', codec: (library) => snappyCodec(library as SnappyLibrary) },
+    { type: 3, package: 'lz4-napi', codec: (library) => lz4Codec(library as Lz4Library) },
+    zstdOf(zlib),
+  ]
+}
 
-const SOURCES: readonly CodecSource[] = [
-  { type: 1, package: null, codec: () => gzip },
-  { type: 2, package: 'snappy', codec: (library) => snappyCodec(library as SnappyLibrary) },
-  { type: 3, package: 'lz4-napi', codec: (library) => lz4Codec(library as Lz4Library) },
-  zstd,
-]
+let sources: readonly CodecSource[] | undefined
+
+function sourceOf(type: number): CodecSource | undefined {
+  if (type === 0) return undefined
+  sources ??= allSources()
+  return sources.find((each) => each.type === type)
+}
 
 let ours: Codecs | null = null
 
@@ -62,7 +78,7 @@ export function lazyCompression(): CompressionPort {
 /** The same with the packages that `load` finds, all of them looked for. Never fails. */
 export async function compressionWith(load: LoadPackage = loadPackage): Promise<CompressionPort> {
   const codecs = new Codecs(load)
-  await Promise.all(SOURCES.map(({ type }) => codecs.ready(type)))
+  await Promise.all(TYPES.map((type) => codecs.ready(type)))
   return codecs
 }
 
@@ -73,14 +89,12 @@ class Codecs implements CompressionPort {
 
   constructor(load: LoadPackage) {
     this.#load = load
-    for (const source of SOURCES) {
-      if (source.package === null) this.#codecs.set(source.type, source.codec())
-    }
   }
 
   ready(type: number): Promise<void> | undefined {
-    const source = SOURCES.find((each) => each.type === type)
-    if (source === undefined || source.package === null || this.#codecs.has(type)) return undefined
+    if (this.#codecs.has(type)) return undefined
+    const source = sourceOf(type)
+    if (source === undefined || source.package === null) return undefined
     const looking = this.#looking.get(type) ?? this.#look(source)
     this.#looking.set(type, looking)
     return looking
@@ -108,9 +122,14 @@ class Codecs implements CompressionPort {
   #pick(type: number): Codec {
     const codec = this.#codecs.get(type)
     if (codec !== undefined) return codec
+    const source = sourceOf(type)
+    if (source?.package === null) {
+      const made = source.codec()
+      this.#codecs.set(type, made)
+      return made
+    }
     const name = compressionName(type)
-    const known = SOURCES.some((source) => source.type === type)
-    throw unsupported(known ? `${name} compression is not loaded yet` : `there is no ${name}`)
+    throw unsupported(source === undefined ? `there is no ${name}` : `${name} compression is not loaded yet`)
   }
 }
 

@@ -16,7 +16,7 @@ import { type DirectoryLock, lockDirectory } from '../log/file/lock-node.ts'
 import { SystemClock } from '../model/clock.ts'
 import { KiB } from '../model/limits.ts'
 import { lazyCompression } from './compression.ts'
-import { loadCrc32c } from './crc32c.ts'
+import { lazyCrc32c } from './crc32c.ts'
 
 /** Less would take hardly a record: a group has a quarter of it. More than `MAX_FILE_BYTES` could not be read back. */
 const MIN_JOURNAL_BYTES = 64 * KiB
@@ -42,7 +42,7 @@ export async function openFiles<Map extends object = TopicMap>(
   const context: FileEngineContext = {
     clock,
     fs,
-    crc32c: await loadCrc32c(),
+    crc32c: lazyCrc32c(),
     compression: lazyCompression(),
     release: () => lock.release(),
     report: (error, what) => report(error, what),

@@ -7,7 +7,7 @@
  * seconds. Those that came before `start` wait for it.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import type { TLSSocket, TlsOptions } from 'node:tls'
 import { messageOf, OdradekError } from '../model/errors.ts'
 import type { Address } from './cluster.ts'
 import { AUTHENTICATION_DEADLINE_MS } from './limits.ts'
@@ -46,17 +46,7 @@ export class Listener {
 
   /** Port 0: a free one. @throws OdradekError LISTEN_ERROR */
   static async open(address: Address, tls?: TlsSettings): Promise<Listener> {
-    const server =
-      tls === undefined
-        ? // Half open: what a client has asked for is answered also when it says that it sends no more.
-          createServer({ ...SOCKETS, allowHalfOpen: true })
-        : // In TLS it never is, or who leaves in the middle of a handshake would stay until its deadline.
-          createTlsServer({
-            ...SOCKETS,
-            ...(tls as TlsOptions),
-            rejectUnauthorized: tls.requestCert,
-            handshakeTimeout: AUTHENTICATION_DEADLINE_MS,
-          })
+    const server = tls === undefined ? plainServer() : await tlsServer(tls)
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error) => reject(listenError(address, error)))
       server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
@@ -108,6 +98,22 @@ export class Listener {
       this.#server.close(() => resolve())
     })
   }
+}
+
+/** Half open: what a client has asked for is answered also when it says that it sends no more. */
+function plainServer(): Server {
+  return createServer({ ...SOCKETS, allowHalfOpen: true })
+}
+
+/** In TLS it never is, or who leaves in the middle of a handshake would stay until its deadline. */
+async function tlsServer(tls: TlsSettings): Promise<Server> {
+  const { createServer } = await import('node:tls')
+  return createServer({
+    ...SOCKETS,
+    ...(tls as TlsOptions),
+    rejectUnauthorized: tls.requestCert,
+    handshakeTimeout: AUTHENTICATION_DEADLINE_MS,
+  })
 }
 
 /** The address of who is at the other end, in one form for IPv4. */

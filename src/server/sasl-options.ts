@@ -1,6 +1,7 @@
 /** Users of a listener as they are given, checked. */
 import { invalid, known } from '../core/settings.ts'
-import { HASH_BYTES, MIN_ITERATIONS, SCRAM_HASHES, type ScramMechanism, type ScramVerifier } from './scram.ts'
+import type { ScramVerifier } from './scram.ts'
+import { HASH_BYTES, MIN_ITERATIONS, SCRAM_HASHES, SCRAMS, type ScramMechanism } from './scram-hashes.ts'
 
 /** How a client shows who it is. */
 export type SaslMechanism = 'PLAIN' | ScramMechanism
@@ -27,7 +28,6 @@ export interface SaslSettings {
   readonly mechanisms: readonly SaslMechanism[]
 }
 
-const SCRAMS = Object.keys(SCRAM_HASHES) as readonly ScramMechanism[]
 const MAX_ITERATIONS = 1_000_000
 
 /** `mayPlain`: whether a password may be sent as it is. @throws OdradekError INVALID_ARGUMENT */

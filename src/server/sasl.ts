@@ -14,16 +14,14 @@ import { SaslFailure, utf8 } from './sasl-failure.ts'
 import type { SaslMechanism, SaslSettings } from './sasl-options.ts'
 import {
   type KnownVerifier,
-  SCRAM_HASHES,
   ScramExchange,
-  type ScramMechanism,
   type ScramVerifier,
   verifierOf,
   verifierOfNobody,
 } from './scram.ts'
+import { SCRAMS, type ScramMechanism } from './scram-hashes.ts'
 
 const SECRET_BYTES = 32
-const SCRAMS = Object.keys(SCRAM_HASHES) as readonly ScramMechanism[]
 
 /** All users of a listener. */
 export class Authenticator {
@@ -52,6 +50,11 @@ export class Authenticator {
       const verifier = typeof given === 'string' ? await verifierOf(mechanism, given) : given[mechanism]
       if (verifier !== undefined) this.#verifiers.get(mechanism)?.set(user, verifier)
     }
+  }
+
+  /** For a connection; `onDone` hears whom it has shown to be. */
+  session(onDone: (user: string) => void): SaslSession {
+    return new SaslSession(this, onDone)
   }
 
   exchange(mechanism: SaslMechanism): Exchange {

@@ -14,14 +14,7 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { SaslFailure, utf8 } from './sasl-failure.ts'
-
-/** By the hash that is behind it. */
-export type ScramMechanism = 'SCRAM-SHA-256' | 'SCRAM-SHA-512'
-
-export const SCRAM_HASHES = {
-  'SCRAM-SHA-256': 'sha256',
-  'SCRAM-SHA-512': 'sha512',
-} as const satisfies Record<ScramMechanism, string>
+import { HASH_BYTES, MIN_ITERATIONS, SCRAM_HASHES, type ScramMechanism } from './scram-hashes.ts'
 
 /** What is known of a password: enough to check it, not enough to use it. */
 export interface ScramVerifier {
@@ -31,11 +24,8 @@ export interface ScramVerifier {
   readonly serverKey: Uint8Array
 }
 
-/** Kafka's, and the least that RFC 7677 asks for. */
-export const MIN_ITERATIONS = 4_096
 const SALT_BYTES = 16
 const NONCE_BYTES = 24
-export const HASH_BYTES = { sha256: 32, sha512: 64 } as const
 
 const derive = promisify(pbkdf2)
 

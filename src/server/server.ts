@@ -9,7 +9,6 @@
  * The broker is the caller's: it outlives its server, and is closed after it. A broker is served once at a time, since
  * what the protocol remembers (sessions, members of groups) is the world's.
  */
-import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Broker } from '../broker.ts'
 import { type Drain, drained, drainOf } from '../coordinator/drain.ts'
@@ -28,11 +27,10 @@ import type { HttpPort } from './http-port.ts'
 import { BufferedBytes, Places } from './limits.ts'
 import { hostOf, Listener } from './listener.ts'
 import { exposition, unready } from './metrics.ts'
-import { openMetrics } from './metrics-server.ts'
 import type { Release } from './releases.ts'
 import { RequestMemory } from './request-memory.ts'
 import { type Interceptor, Router } from './router.ts'
-import { Authenticator } from './sasl.ts'
+import type { Authenticator } from './sasl.ts'
 import {
   type ListenerSettings,
   type ServeOptions,
@@ -248,6 +246,7 @@ export class KafkaServer implements AsyncDisposable {
 
   async #watch(address: Address | undefined): Promise<void> {
     if (address === undefined) return
+    const { openMetrics } = await import('./metrics-server.ts')
     this.#metrics = await openMetrics(address, {
       metrics: () => {
         const { connections } = this
@@ -309,7 +308,7 @@ async function openAll({ listeners, nodes }: ServerSettings): Promise<OpenListen
   try {
     for (const settings of listeners) {
       const { host, port, tls, sasl } = settings
-      const users = sasl && (await Authenticator.open(sasl))
+      const users = sasl && (await (await import('./sasl.ts')).Authenticator.open(sasl))
       for (let node = 0; node < nodes; node++) {
         const address = { host, port: port === 0 ? 0 : port + node }
         open.push({ settings, node, listener: await Listener.open(address, tls), users })
@@ -339,7 +338,7 @@ function nodesOf(count: number, open: readonly OpenListener[]): Node[] {
 async function clusterId(meta: Meta): Promise<string> {
   const stored = meta.get(CLUSTER_ID)
   if (typeof stored === 'string') return stored
-  const id = uuidText(randomBytes(UUID_BYTES), 0)
+  const id = uuidText(crypto.getRandomValues(new Uint8Array(UUID_BYTES)), 0)
   await meta.put([[CLUSTER_ID, id]])
   return id
 }

@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Node } from './cluster.ts'
 import type { Answer, Client } from './handler.ts'
-import { type Authenticator, SaslSession } from './sasl.ts'
+import type { Authenticator, SaslSession } from './sasl.ts'
 
 /** Where a connection came in. */
 export interface Door {
@@ -40,7 +40,7 @@ export class Session implements Client {
     this.#onAuthenticated = onAuthenticated
     this.#onRefused = onRefused
     this.#principal = door.authenticates ? undefined : ANONYMOUS
-    this.sasl = door.users && new SaslSession(door.users, (user) => this.authenticate(`User:${user}`))
+    this.sasl = door.users?.session((user) => this.authenticate(`User:${user}`))
   }
 
   get authenticated(): boolean {

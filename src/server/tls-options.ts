@@ -1,5 +1,4 @@
 /** TLS of a listener as it is given, checked: what cannot be a key or a certificate is refused before anybody connects. */
-import { createSecureContext } from 'node:tls'
 import { flag, invalid, known } from '../core/settings.ts'
 import { messageOf } from '../model/errors.ts'
 
@@ -35,6 +34,8 @@ export function tlsSettings(where: string, options: TlsOptions): TlsSettings {
     ...(passphrase === undefined ? {} : { passphrase }),
     requestCert,
   }
+  // Not imported above: most servers have no TLS, and should not pay 2 MiB for it.
+  const { createSecureContext } = process.getBuiltinModule('node:tls')
   try {
     createSecureContext(settings as Parameters<typeof createSecureContext>[0])
   } catch (error) {

@@ -156,13 +156,15 @@ interface Slot {
 /** A struct, as the type of a field. */
 export class StructType implements Type<unknown> {
   readonly fields: Struct
-  readonly empty: unknown
 
   constructor(fields: Struct) {
     this.fields = fields
-    this.empty = Object.fromEntries(
-      Object.entries(fields).map(([name, { options }]) => [name, options.fallback]),
-    )
+  }
+
+  /** Made when it is asked for: of most structs nobody ever does. */
+  get empty(): unknown {
+    const entries = Object.entries(this.fields).map(([name, { options }]) => [name, options.fallback])
+    return Object.fromEntries(entries)
   }
 
   codec(form: Form): Codec<unknown> {

@@ -12,17 +12,21 @@ type Four = [Int32Array, Int32Array, Int32Array, Int32Array]
 type Tables = [...Four, ...Four, ...Four, ...Four]
 
 function buildTables(): Int32Array[] {
-  const tables = [Int32Array.from({ length: 256 }, (_, byte) => oneByte(byte))]
+  const all = new Int32Array(256)
+  for (let bit = 128, crc = 1; bit > 0; bit >>= 1) {
+    crc = crc & 1 ? (crc >>> 1) ^ REVERSED_POLYNOMIAL : crc >>> 1
+    for (let i = 0; i < 256; i += 2 * bit) all[i + bit] = (all[i] as number) ^ crc
+  }
+  const tables = [all]
   for (let slice = 1; slice < SLICES; slice++) {
-    tables.push((tables[slice - 1] as Int32Array).map((crc) => oneByte(crc & 255) ^ (crc >>> 8)))
+    const table = (tables[slice - 1] as Int32Array).slice()
+    for (let i = 0; i < 256; i++) {
+      const crc = table[i] as number
+      table[i] = (all[crc & 255] as number) ^ (crc >>> 8)
+    }
+    tables.push(table)
   }
   return tables
-}
-
-function oneByte(byte: number): number {
-  let crc = byte
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ REVERSED_POLYNOMIAL : crc >>> 1
-  return crc
 }
 
 /** What `table` makes of the low byte of `x`. */
