@@ -88,6 +88,8 @@ export class Fetcher {
       for (const [leader, places] of await this.#byLeader(open)) {
         if (!rounds.has(leader)) rounds.set(leader, this.#ask(leader, places))
       }
+      // Nobody who leads can be reached: they are looked for again.
+      if (rounds.size === 0) continue
       const round = await Promise.race([aborted, ...rounds.values()])
       if (round === null) return
       rounds.delete(round.leader)

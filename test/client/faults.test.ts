@@ -1,15 +1,18 @@
 /** A cluster on a bad day: leaders and coordinators that move, errors, lost connections, and an older Kafka. */
 import { describe, expect, it } from 'vitest'
+import { KafkaCluster } from '../../src/client/cluster.ts'
 import { Fetcher } from '../../src/client/fetcher.ts'
 import { GroupMember } from '../../src/client/group-member.ts'
 import { commitOffsets, committedOffsets } from '../../src/client/group-offsets.ts'
 import { deleteGroup, describeGroup, listGroups } from '../../src/client/groups.ts'
 import { END, offsetsFor } from '../../src/client/offsets.ts'
 import { changeConfigs, topicConfigs } from '../../src/client/topics.ts'
+import { createBroker } from '../../src/memory.ts'
 import { SystemClock, type Timer } from '../../src/model/clock.ts'
+import { type KafkaServer, serve } from '../../src/server/server.ts'
 import { KAFKA_ERRORS } from '../../src/wire/errors.ts'
 import { leaveGroup } from '../../src/wire/messages/13-leave-group.ts'
-import { Client, clock, formats, record, textOf } from './kit.ts'
+import { addressOf, Client, CONNECTION, clock, formats, record, textOf } from './kit.ts'
 
 /** Pauses before another try take no time; whatever is longer is a time limit. */
 class EagerClock extends SystemClock {
@@ -51,6 +54,45 @@ function aborted(signal: AbortSignal): Promise<unknown> {
     else signal.addEventListener('abort', () => resolve(signal.reason), { once: true })
   })
 }
+
+describe('a broker that is gone', () => {
+  it('is read from again when it is back', async () => {
+    const broker = createBroker()
+    const server = await serve(broker, { port: 0 })
+    const { host, port } = addressOf(server.bootstrap)
+    const cluster = new KafkaCluster([{ host, port }], CONNECTION)
+    await broker.createTopic('orders')
+    await broker.publish('orders', 'a')
+    const fetcher = new Fetcher(cluster, [{ ...ORDERS, offset: 0, end: 2 }], formats)
+    const read: (string | null)[] = []
+    let again: KafkaServer | undefined
+    for await (const { records } of fetcher.run(new AbortController().signal)) {
+      read.push(...records.map(textOf))
+      if (again !== undefined) continue
+      await server.close({ drainMs: 0 })
+      const refused = await cluster.metadata([]).catch((error: { code?: string }) => error.code)
+      expect(refused).toBe('CONNECTION_FAILED')
+      // What asks meanwhile fails, and tries again.
+      cluster.forget('orders')
+      setImmediate(async () => {
+        again = await serve(broker, { port })
+        await broker.publish('orders', 'b')
+      })
+    }
+    expect(read).toEqual(['a', 'b'])
+    await cluster.close()
+    await again?.close({ drainMs: 0 })
+    await broker.close()
+  })
+
+  it('is given up when it does not come back', async () => {
+    await using client = await start()
+    const fetcher = new Fetcher(client.cluster, AT_1, formats)
+    const failed = expect(fetcher.run(new AbortController().signal).next()).rejects
+    await client.kafka.close()
+    await failed.toMatchObject({ code: 'CONNECTION_FAILED' })
+  })
+})
 
 describe('a leader that has moved', () => {
   it('is asked for offsets where it is now', async () => {
