@@ -1,8 +1,9 @@
 /** What a client has to live through: a server that is started anew, a topic that is another one under the same name. */
 import { expect } from 'vitest'
 import type { Feature } from './feature.ts'
+import { groupOf } from './features-groups.ts'
 import type { Trial } from './trial.ts'
-import { all, ended, publish, TOPIC, text, untilAllSeen } from './values.ts'
+import { all, ended, publish, TOPIC, text, untilAllSeen, valuesOf } from './values.ts'
 
 const COUNT = 60
 
@@ -26,6 +27,30 @@ function byNumber(a: string, b: string): number {
   return Number(a.slice(1)) - Number(b.slice(1))
 }
 
+/** Members that are there when the server goes go on when it is back, from what they committed. */
+function goesOn(protocol: 'classic' | 'consumer'): Feature['run'] {
+  return async (trial) => {
+    await trial.broker.createTopic(TOPIC, { partitions: 6 })
+    await publish(trial.broker, 0, COUNT)
+    const drivers = await groupOf(trial, 2, { protocol })
+    await untilAllSeen(trial, drivers, 0, COUNT)
+    await trial.drivers.until('everything committed', () => committed(trial) === COUNT)
+    await trial.restart()
+    await publish(trial.broker, COUNT, 2 * COUNT)
+    await untilAllSeen(trial, drivers, COUNT, 2 * COUNT)
+    const before = new Set(all(0, COUNT))
+    expect(valuesOf(drivers).filter((value) => before.has(value))).toHaveLength(COUNT)
+    await trial.drivers.until('both in the group', () => {
+      return trial.broker.describeGroup('shippers').members.length === drivers.length
+    })
+  }
+}
+
+function committed({ broker }: Trial): number {
+  const { cursors } = broker.describeGroup('shippers')
+  return cursors.reduce((sum, { committed }) => sum + committed, 0)
+}
+
 export const LASTING: readonly Feature[] = [
   {
     name: 'a server on disk starts anew: nothing is lost',
@@ -42,6 +67,18 @@ export const LASTING: readonly Feature[] = [
     async run(trial) {
       expect((await throughRestart(trial, true)).sort(byNumber)).toEqual(all(0, COUNT))
     },
+  },
+  {
+    name: 'members go on after the server on disk started anew',
+    group: 'lasting',
+    server: { durable: true },
+    run: goesOn('classic'),
+  },
+  {
+    name: 'members go on after the server on disk started anew, new protocol (KIP-848)',
+    group: 'lasting',
+    server: { durable: true },
+    run: goesOn('consumer'),
   },
   {
     name: 'a topic is deleted and made anew',
