@@ -104,7 +104,12 @@ export function librdkafkaTables(field: Field): Table[] {
       'kcat produce',
       'librdkafka with its defaults, by kcat: the lines of a file, from the start of its process to its end; acks all. Bytes of values',
     ),
-    rateTable(field, 'wire-librdkafka-consume', 'kcat consume', 'The same records consumed by kcat'),
+    rateTable(
+      field,
+      'wire-librdkafka-consume',
+      'kcat consume',
+      'The same records consumed by kcat, with room in its queue for all of them (by default it stops asking for a second when that is full, of whichever broker, by luck)',
+    ),
     costTable(
       field,
       'wire-librdkafka-cpu',
