@@ -113,7 +113,7 @@ export class Pump {
     this.#begin()
     let stop = RUNNING
     while (stop === RUNNING && this.#handed < budget) {
-      if (this.#cursor.closed) stop = BLOCKED
+      if (this.#cursor.closed || this.#cursor.isAway) stop = BLOCKED
       else stop = this.#redeliver(budget)
       if (stop === RUNNING && this.#handed < budget) stop = this.#advance(budget)
     }

@@ -224,6 +224,14 @@ describe('a subscriber that joins members of the protocol', () => {
     await broker.publish('events.b', 1, { partition: 0 })
     await broker.publish('events.b', 2, { partition: 1 })
     await world.settle()
+    await r.commit(0, 0)
+    const described = broker.describeGroup(group)
+    expect(described.cursors.map(({ topic }) => topic)).toEqual([
+      'events.a',
+      'events.b',
+      'events.b',
+      'orders',
+    ])
     const mine = r.digits('events.b').length
     expect(mine).toBeLessThan(2)
     expect(seen).toEqual(['events.a', ...Array.from({ length: 2 - mine }, () => 'events.b')])
@@ -373,6 +381,44 @@ describe('a partition that is elsewhere', () => {
     expect(hands.values).toEqual([0, 1, 2, 0, 1, 2])
     expect(hands.last.attempt).toBe(1)
   })
+})
+
+describe.each([
+  ['drop-newest', 'here with 0, 1'],
+  ['drop-oldest', 'here with 4, 5'],
+] as const)('a subscriber with %s and a bound of its own', (overflow, what) => {
+  it(`goes on by it where a partition comes back: ${what} of six`, async () => {
+    const { world, subscribe, remote, publish, seen, broker } = await withTopic(2)
+    await subscribe('a', { overflow, maxLag: { records: 2 } })
+    const r = remote()
+    await r.beat()
+    await publish(6, 1)
+    await world.settle()
+    expect(broker.describeGroup(group).cursors[1]).toMatchObject({ committed: 0, lag: 6 })
+    expect(world.raised('dropped')).toEqual([])
+    await r.leave()
+    await world.settle()
+    const first = overflow === 'drop-newest' ? 0 : 4
+    expect(seen).toEqual([`a: 1/${first}`, `a: 1/${first + 1}`])
+    expect(world.raised('dropped')).toMatchObject([{ partition: 1, count: 4, reason: overflow }])
+  })
+})
+
+it('at most once, what was handed out is behind the member that has the partition next', async () => {
+  const { topic, world, remote, publish } = await withTopic(2)
+  const hands = new Hands()
+  await topic.subscribe(hands.take, {
+    group,
+    assignment: 'range',
+    guarantee: 'at-most-once',
+    from: 'earliest',
+  })
+  await publish(3, 1)
+  await world.settle()
+  const r = remote()
+  await r.beat()
+  await r.beat()
+  expect([hands.values, r.digits(), r.committed(1)]).toEqual([[0, 1, 2], '1', 3])
 })
 
 describe('when one kind has left, the group is what it was', () => {
