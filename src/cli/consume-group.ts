@@ -11,7 +11,7 @@ import type { Session } from './cluster-options.ts'
 import type { Io } from './command.ts'
 import type { Position } from './offset-range.ts'
 import { boundsOf, offsetsAt } from './positions.ts'
-import { Printer } from './printer.ts'
+import { say } from './printer.ts'
 import type { RecordPrinter } from './record-printer.ts'
 
 const SESSION_TIMEOUT_MS = 45_000
@@ -137,11 +137,8 @@ class Share {
     this.#due.clear()
     this.#committedMs = this.#io.monotonic()
     if (await this.#member.commit(due)) return
-    const errors = new Printer(this.#io.stderr)
-    await errors.line(
-      'odradek: the group went on without this member: what it printed last may be printed again',
-    )
-    await errors.flush()
+    const what = 'the group went on without this member: what it printed last may be printed again'
+    await say(this.#io.stderr, `odradek: ${what}`)
   }
 }
 

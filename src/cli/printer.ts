@@ -16,6 +16,13 @@ export class BrokenPipe extends Error {
 const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const
 export type Style = keyof typeof STYLES
 
+/** These lines, and nothing after them. */
+export async function say(output: Output, ...lines: readonly string[]): Promise<void> {
+  const printer = new Printer(output)
+  await printer.lines(lines)
+  await printer.flush()
+}
+
 function failed(error: NodeJS.ErrnoException): Error {
   if (error.code === 'EPIPE') return new BrokenPipe()
   return new OdradekError('STORAGE_ERROR', `the output cannot be written: ${error.message}`, { cause: error })

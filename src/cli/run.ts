@@ -8,7 +8,7 @@ import { OdradekError } from '../model/errors.ts'
 import { unknownOption } from './arguments.ts'
 import { BROKEN_PIPE, type Command, FAILED, type Io, type NamedCommand, OK, UsageError } from './command.ts'
 import { unknownCommand } from './command-group.ts'
-import { BrokenPipe, Printer } from './printer.ts'
+import { BrokenPipe, say } from './printer.ts'
 import { table } from './table.ts'
 import { packageVersion } from './version.ts'
 
@@ -89,7 +89,6 @@ interface Found {
 /** Answers the exit code. */
 export async function run(typed: readonly string[], io: Io): Promise<number> {
   const args = typed[0] === 'help' ? [...typed.slice(1), '--help'] : typed
-  const errors = new Printer(io.stderr)
   const { command, path, rest } = await find(args)
   try {
     if (command !== undefined) {
@@ -103,14 +102,12 @@ export async function run(typed: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (error instanceof BrokenPipe) return BROKEN_PIPE
     if (error instanceof UsageError) {
-      await errors.line(`odradek: ${error.message}`)
-      await errors.line(`Try: ${['odradek', ...path, '--help'].join(' ')}`)
-      await errors.flush()
+      const page = ['odradek', ...path, '--help'].join(' ')
+      await say(io.stderr, `odradek: ${error.message}`, `Try: ${page}`)
       return FAILED
     }
     if (!(error instanceof OdradekError)) throw error
-    await errors.line(`odradek: ${error.code}: ${error.message}`)
-    await errors.flush()
+    await say(io.stderr, `odradek: ${error.code}: ${error.message}`)
     return command?.failure ?? FAILED
   }
 }
@@ -128,8 +125,6 @@ async function find(args: readonly string[]): Promise<Found> {
 }
 
 async function print(io: Io, text: string): Promise<number> {
-  const printer = new Printer(io.stdout)
-  await printer.line(text)
-  await printer.flush()
+  await say(io.stdout, text)
   return OK
 }

@@ -45,6 +45,12 @@ export function kafkaError(errorCode: number, what: string, message?: string | n
   return new OdradekError(code, message || `${what}: ${WORDS.get(errorCode) ?? kafkaErrorName(errorCode)}`)
 }
 
+/** `count`: how many there are. */
+export function noSuchPartition(topic: string, count: number, partition: number): OdradekError {
+  const what = `topic "${topic}" has partitions 0 to ${count - 1}, not ${partition}`
+  return new OdradekError('INVALID_ARGUMENT', what)
+}
+
 const WORDS: ReadonlyMap<number, string> = new Map([
   [KAFKA_ERRORS.UNKNOWN_TOPIC_OR_PARTITION, 'there is no such topic'],
   [KAFKA_ERRORS.TOPIC_ALREADY_EXISTS, 'it exists already'],
@@ -134,10 +140,7 @@ export class KafkaCluster {
   async leader(topic: string, partition: number): Promise<Connection> {
     const { partitions } = await this.topic(topic)
     const found = partitions.find(({ partitionIndex }) => partitionIndex === partition)
-    if (found === undefined) {
-      const what = `topic "${topic}" has partitions 0 to ${partitions.length - 1}, not ${partition}`
-      throw new OdradekError('INVALID_ARGUMENT', what)
-    }
+    if (found === undefined) throw noSuchPartition(topic, partitions.length, partition)
     return this.broker(found.leaderId)
   }
 

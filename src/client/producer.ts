@@ -16,7 +16,7 @@ import type { Key, RecordHeaders } from '../model/record.ts'
 import type { ResponseOf } from '../wire/api.ts'
 import { KAFKA_ERRORS } from '../wire/errors.ts'
 import { produce } from '../wire/messages/00-produce.ts'
-import { isNotTheOne, type KafkaCluster, kafkaError } from './cluster.ts'
+import { isNotTheOne, type KafkaCluster, kafkaError, noSuchPartition } from './cluster.ts'
 import type { Connection } from './connection.ts'
 import { grouped, placeKey } from './offsets.ts'
 
@@ -116,10 +116,7 @@ export class Producer {
 
   #laneOf({ topic, partition, key }: OutgoingRecord, count: number): Lane {
     const chosen = partition ?? (key === null ? this.#stick(topic, count) : partitionOf(key, count))
-    if (chosen >= count) {
-      const what = `topic "${topic}" has partitions 0 to ${count - 1}, not ${chosen}`
-      throw new OdradekError('INVALID_ARGUMENT', what)
-    }
+    if (chosen >= count) throw noSuchPartition(topic, count, chosen)
     const id = placeKey({ topic, partition: chosen })
     let lane = this.#lanes.get(id)
     if (lane === undefined) {

@@ -1,8 +1,7 @@
 /** `odradek consume`: the records of topics, as text or JSON; alone, or as a member of a group. */
-import type { KafkaCluster } from '../../client/cluster.ts'
+import { type KafkaCluster, noSuchPartition } from '../../client/cluster.ts'
 import { Fetcher } from '../../client/fetcher.ts'
 import { type Isolation, placeKey, type TopicPartition } from '../../client/offsets.ts'
-import { OdradekError } from '../../model/errors.ts'
 import { lazyCompression } from '../../node/compression.ts'
 import { loadCrc32c } from '../../node/crc32c.ts'
 import { type Arguments, argumentsOf, numberOf } from '../arguments.ts'
@@ -11,7 +10,7 @@ import { type Command, type Io, OK, REFUSED, UsageError } from '../command.ts'
 import { consumeAsMember } from '../consume-group.ts'
 import { type OffsetRange, offsetRange } from '../offset-range.ts'
 import { boundsOf, offsetsAt } from '../positions.ts'
-import { Printer } from '../printer.ts'
+import { Printer, say } from '../printer.ts'
 import { recordFormat } from '../record-format.ts'
 import { recordJson } from '../record-json.ts'
 import { RecordPrinter } from '../record-printer.ts'
@@ -91,20 +90,16 @@ async function consume(args: readonly string[], io: Io): Promise<number> {
       const from = await rangesOf(session, places, range, isolation, options.exit === true)
       const fetcher = new Fetcher(session.cluster, from, formats)
       for await (const { records, skipped, topic, partition } of fetcher.run(interrupted)) {
-        if (skipped > 0)
-          await warn(io, `${topic}/${partition}: ${skipped} offsets were gone before they were read`)
+        if (skipped > 0) {
+          const what = `${skipped} offsets were gone before they were read`
+          await say(io.stderr, `odradek: ${topic}/${partition}: ${what}`)
+        }
         await printed.print(records)
         if (printed.isFull) break
       }
     }
     return OK
   })
-}
-
-async function warn({ stderr }: Io, text: string): Promise<void> {
-  const errors = new Printer(stderr)
-  await errors.line(`odradek: ${text}`)
-  await errors.flush()
 }
 
 function writerOf({ stdout }: Io, { format, json }: Arguments['options']): RecordPrinter['write'] {
@@ -142,10 +137,7 @@ async function placesOf(
       .map(({ partitionIndex }) => partitionIndex)
       .sort((a, b) => a - b)
     const missing = partitions?.find((partition) => !there.includes(partition))
-    if (missing !== undefined) {
-      const what = `topic "${topic}" has partitions 0 to ${there.length - 1}, not ${missing}`
-      throw new OdradekError('INVALID_ARGUMENT', what)
-    }
+    if (missing !== undefined) throw noSuchPartition(topic, there.length, missing)
     places.push(...(partitions ?? there).map((partition) => ({ topic, partition })))
   }
   return places

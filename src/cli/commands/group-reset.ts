@@ -9,7 +9,7 @@ import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.t
 import { type Io, type NamedCommand, OK, REFUSED, UsageError } from '../command.ts'
 import { position } from '../offset-range.ts'
 import { boundsOf, offsetsAt } from '../positions.ts'
-import { Printer } from '../printer.ts'
+import { Printer, say } from '../printer.ts'
 import { table } from '../table.ts'
 
 const HELP = `odradek group reset: moves where a group goes on reading
@@ -78,7 +78,7 @@ async function reset(args: readonly string[], io: Io): Promise<number> {
 }
 
 async function show(io: Io, moves: readonly Move[], isJson: boolean, execute: boolean): Promise<void> {
-  const [printer, errors] = [new Printer(io.stdout), new Printer(io.stderr)]
+  const printer = new Printer(io.stdout)
   if (isJson) await printer.lines(moves.map((move) => JSON.stringify(move)))
   else {
     const rows = moves.map(({ topic, partition, from, to }) => [
@@ -90,8 +90,7 @@ async function show(io: Io, moves: readonly Move[], isJson: boolean, execute: bo
     await printer.lines(table([['TOPIC', 'PARTITION', 'FROM', 'TO'], ...rows], [1, 2, 3]))
   }
   await printer.flush()
-  if (!execute) await errors.line('Nothing is changed. To do it: --execute')
-  await errors.flush()
+  if (!execute) await say(io.stderr, 'Nothing is changed. To do it: --execute')
 }
 
 /** A group that does not exist has no members either: it comes to be by its offsets. */

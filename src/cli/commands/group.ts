@@ -4,6 +4,7 @@ import { argumentsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.ts'
 import { type Command, type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
+import { Outcomes } from '../outcomes.ts'
 import { Printer } from '../printer.ts'
 import { table } from '../table.ts'
 import { describeCommand } from './group-describe.ts'
@@ -61,21 +62,11 @@ async function list(args: readonly string[], io: Io): Promise<number> {
 async function remove(args: readonly string[], io: Io): Promise<number> {
   const expected = { min: 1, max: Number.POSITIVE_INFINITY, what: 'a group' }
   const { words, options } = argumentsOf(args, CLUSTER_OPTIONS, expected)
-  const [printer, errors] = [new Printer(io.stdout), new Printer(io.stderr)]
-  let code = OK
+  const outcomes = new Outcomes(io)
   await withCluster(options, io, async ({ cluster }) => {
-    for (const group of words) {
-      const error = await deleteGroup(cluster, group)
-      if (error === undefined) await printer.line(`deleted ${group}`)
-      else {
-        code = REFUSED
-        await errors.line(`odradek: ${error.code}: ${error.message}`)
-      }
-    }
+    for (const group of words) await outcomes.add(`deleted ${group}`, await deleteGroup(cluster, group))
   })
-  await printer.flush()
-  await errors.flush()
-  return code
+  return outcomes.end()
 }
 
 const COMMANDS: readonly NamedCommand[] = [

@@ -9,7 +9,7 @@ import { CLUSTER_HELP, CLUSTER_OPTIONS, type Session, withCluster } from '../clu
 import { type Command, type Io, OK, REFUSED, UsageError } from '../command.ts'
 import { type LineRecord, lineReader } from '../line-records.ts'
 import { linesOf } from '../lines.ts'
-import { Printer } from '../printer.ts'
+import { say } from '../printer.ts'
 import { plural } from '../table.ts'
 
 const HELP = `odradek produce: lines of standard input as records
@@ -150,12 +150,12 @@ async function conclude(
   acknowledged: number,
   failure: Error | undefined,
 ): Promise<number> {
-  const errors = new Printer(io.stderr)
-  if (failure !== undefined) await errors.line(`odradek: ${failure.message}`)
-  if (options.quiet !== true || failure !== undefined) {
-    await errors.line(`${plural(acknowledged, 'record')} produced`)
-  }
-  await errors.flush()
+  const isTold = options.quiet !== true || failure !== undefined
+  await say(
+    io.stderr,
+    ...(failure === undefined ? [] : [`odradek: ${failure.message}`]),
+    ...(isTold ? [`${plural(acknowledged, 'record')} produced`] : []),
+  )
   return failure === undefined ? OK : REFUSED
 }
 

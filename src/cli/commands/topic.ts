@@ -4,6 +4,7 @@ import { argumentsOf, numberOf, pairsOf } from '../arguments.ts'
 import { CLUSTER_HELP, CLUSTER_OPTIONS, withCluster } from '../cluster-options.ts'
 import { type Command, type Io, type NamedCommand, OK, REFUSED } from '../command.ts'
 import { commandGroup } from '../command-group.ts'
+import { Outcomes } from '../outcomes.ts'
 import { Printer } from '../printer.ts'
 import { plural, table } from '../table.ts'
 import { configCommand } from './topic-config.ts'
@@ -125,19 +126,12 @@ async function report(
   ignored: string | undefined,
   textOf: (outcome: TopicOutcome) => string,
 ): Promise<number> {
-  const [printer, errors] = [new Printer(io.stdout), new Printer(io.stderr)]
-  let code = OK
+  const told = new Outcomes(io)
   for (const outcome of outcomes) {
     const { error } = outcome
-    if (error === undefined) await printer.line(textOf(outcome))
-    else if (error.code !== ignored) {
-      code = REFUSED
-      await errors.line(`odradek: ${error.code}: ${error.message}`)
-    }
+    if (error === undefined || error.code !== ignored) await told.add(textOf(outcome), error)
   }
-  await printer.flush()
-  await errors.flush()
-  return code
+  return told.end()
 }
 
 const COMMANDS: readonly NamedCommand[] = [

@@ -4,7 +4,7 @@ import { type Progress, type Verified, verifyDirectory } from '../../log/file/ve
 import { argumentsOf } from '../arguments.ts'
 import { type Command, FOUND, type Io, OK, type Output } from '../command.ts'
 import { DIRECTORY, findDirectory, ownerText } from '../data-directory.ts'
-import { Printer } from '../printer.ts'
+import { Printer, say } from '../printer.ts'
 import { bytesText, plural } from '../table.ts'
 
 const HELP = `odradek verify: reads all of a data directory, and tells what is wrong with it
@@ -50,10 +50,9 @@ async function verify(args: readonly string[], io: Io): Promise<number> {
   const { words, options } = argumentsOf(args, OPTIONS, DIRECTORY)
   const [path = ''] = words
   const { owner, ...directory } = await findDirectory(path)
-  const [printer, errors] = [new Printer(io.stdout), new Printer(io.stderr)]
+  const printer = new Printer(io.stdout)
   if (owner !== undefined) {
-    await errors.line(`${path} is open: ${ownerText(owner)}. Damage that is found twice is told of.`)
-    await errors.flush()
+    await say(io.stderr, `${path} is open: ${ownerText(owner)}. Damage that is found twice is told of.`)
   }
   const line = new ProgressLine(io)
   const findings: Finding[] = []
