@@ -21,6 +21,8 @@ export const ABORTED = 2
 /** Could not be decoded: one row to a reader, whatever its count. */
 export const POISON = 4
 
+const NOTHING = new Uint8Array(0)
+
 /** What a batch costs in the directory. */
 const BATCH_OVERHEAD_BYTES = 16
 
@@ -47,11 +49,12 @@ export class BatchRun {
   /** Whether there is nothing but records shown to everybody, without gaps. */
   plain = true
 
-  constructor(base: number, inProcess: boolean, capacityBytes: number) {
+  /** Empty. `bytes`: of its own, to be filled from the beginning. */
+  constructor(base: number, inProcess: boolean, bytes: Uint8Array) {
     this.base = base
     this.next = base
     this.inProcess = inProcess
-    this.bytes = new Uint8Array(capacityBytes)
+    this.bytes = bytes
   }
 
   /**
@@ -63,15 +66,14 @@ export class BatchRun {
     let from = base
     for (let position = 0; position < bytes.length; ) {
       const { inProcess, end } = oneKind(bytes, position)
-      const run = new BatchRun(from, inProcess, 0)
-      run.bytes = bytes.subarray(position, end)
+      const run = new BatchRun(from, inProcess, bytes.subarray(position, end))
       run.#index(end - position)
       runs.push(run)
       from = run.next
       position = end
     }
     // Also where all offsets are missing there is something to go on behind.
-    const last = runs.at(-1) ?? new BatchRun(base, false, 0)
+    const last = runs.at(-1) ?? new BatchRun(base, false, NOTHING)
     if (runs.length === 0) runs.push(last)
     assert(last.next <= next, 'offsets end behind the batches')
     if (last.next < next) last.plain = false
@@ -88,9 +90,27 @@ export class BatchRun {
     return this.bytes.length + this.length * BATCH_OVERHEAD_BYTES
   }
 
-  /** Copies whole batches to the end. They follow `next`, and are of this kind or control batches. */
+  /** Whether these bytes lie where the next ones go. */
+  isNext(batches: Uint8Array): boolean {
+    const { bytes } = this
+    return batches.buffer === bytes.buffer && batches.byteOffset === bytes.byteOffset + this.usedBytes
+  }
+
+  /** Nothing more comes: what is left of its bytes is somebody else's. */
+  end(): void {
+    this.bytes = this.bytes.subarray(0, this.usedBytes)
+  }
+
+  /**
+   * Copies whole batches to the end, unless they lie there already. They follow `next`, and are of this kind or control
+   * batches.
+   */
   append(batches: Uint8Array): void {
     const usedBytes = this.usedBytes + batches.length
+    if (this.isNext(batches)) {
+      this.#index(usedBytes)
+      return
+    }
     if (usedBytes > this.bytes.length) this.#grow(usedBytes)
     this.bytes.set(batches, this.usedBytes)
     this.#index(usedBytes)

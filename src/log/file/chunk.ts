@@ -17,6 +17,7 @@ import { type At, type Isolation, PoisonValue } from '../contract.ts'
 import { ABORTED, BatchRun, CONTROL, type Collected, POISON } from './batch-run.ts'
 import { CacheEntry } from './chunk-cache.ts'
 import type { RowDecoder } from './row-decoder.ts'
+import type { Slab } from './slab.ts'
 
 /** What a row costs in memory beyond its bytes, about. */
 const ROW_OVERHEAD_BYTES = 64
@@ -43,6 +44,8 @@ export class Chunk extends CacheEntry {
   readonly #batches: BatchRun
   readonly #decoder: RowDecoder
   readonly #onEvicted: (chunk: Chunk) => void
+  /** What its bytes are a part of, and held for it. */
+  #slab: Slab | null
   #columns: Columns | null = null
   /** Batches that are rows by now, or poison. */
   #decoded = 0
@@ -55,10 +58,12 @@ export class Chunk extends CacheEntry {
   /** Rows of this process whose value does not decode, ascending. */
   #bad: number[] = []
 
-  /** To be appended to: empty, with room for `capacityBytes`, unless `batches` says otherwise. */
-  constructor(options: ChunkOptions, capacityBytes: number, batches?: BatchRun) {
+  /** To be appended to: empty, unless `batches` are given. It takes over a hold of `slab`. */
+  constructor(options: ChunkOptions, batches: BatchRun | Uint8Array, slab: Slab | null = null) {
     super()
-    this.#batches = batches ?? new BatchRun(options.base, options.inProcess, capacityBytes)
+    this.#slab = slab
+    this.#batches =
+      batches instanceof BatchRun ? batches : new BatchRun(options.base, options.inProcess, batches)
     this.#decoder = options.decoder
     this.#onEvicted = options.onEvicted
   }
@@ -67,7 +72,7 @@ export class Chunk extends CacheEntry {
   static of(bytes: Uint8Array, next: number, options: Omit<ChunkOptions, 'inProcess'>): Chunk[] {
     return BatchRun.of(bytes, options.base, next).map((batches) => {
       const { base, inProcess } = batches
-      return new Chunk({ ...options, base, inProcess }, 0, batches)
+      return new Chunk({ ...options, base, inProcess }, batches)
     })
   }
 
@@ -100,6 +105,39 @@ export class Chunk extends CacheEntry {
 
   get rowBytes(): number {
     return this.#rowBytes
+  }
+
+  /** Whether bytes that are in this slab, or in none, can be appended without moving the others. */
+  takes(bytes: Uint8Array, slab: Slab | null): boolean {
+    return slab === this.#slab && (slab === null || this.#batches.isNext(bytes))
+  }
+
+  /** Nothing more is appended: what is left of its slab is for others. */
+  end(): void {
+    if (this.#slab !== null) this.#batches.end()
+  }
+
+  /** Its bytes are looked at until the answer is called, or for ever. */
+  lend(): (() => void) | undefined {
+    let slab = this.#slab
+    if (slab === null) return undefined
+    slab.hold()
+    return () => {
+      // Who says it twice must not let go for somebody else.
+      slab?.release()
+      slab = null
+    }
+  }
+
+  /** Nobody looks at its bytes any more, unless they were lent. */
+  release(): void {
+    this.#slab?.release()
+    this.#slab = null
+  }
+
+  /** Whoever has it may look at it at any time. */
+  keep(): void {
+    this.#slab = null
   }
 
   /** Copies whole batches to the end, visible at once. They follow `next`, and are of its kind or control batches. */

@@ -20,6 +20,7 @@ import type {
   Refusal,
   RetentionLimits,
 } from '../contract.ts'
+import { BufferPool } from '../format/buffer-pool.ts'
 import { noCompression } from '../format/compression.ts'
 import { type Crc32c, crc32c } from '../format/crc32c.ts'
 import { HEADER_BYTES } from '../format/layout.ts'
@@ -49,6 +50,9 @@ import { Writer } from './writer.ts'
 
 /** Of a journal's file, what is written behind together: what is in memory for that alone. */
 const BEHIND_SHARE = 16
+
+/** Kept although nothing is in it: what leaves the cache in a moment, when much was written behind. */
+const MAX_FREE_BYTES = 16 * MiB
 
 /** What a topic keeps on disk unless it says otherwise. */
 const RETENTION: RetentionLimits = {
@@ -127,6 +131,8 @@ class FileEngine implements Engine, Checkpointer {
   readonly #options: Required<FileEngineOptions>
   readonly #report: (error: unknown, what: string) => void
   readonly #cache: ChunkCache
+  /** Memory of batches, for those that come. */
+  readonly #memory = new BufferPool(MAX_FREE_BYTES)
   readonly #writer: Writer
   readonly #compactor: Compactor
   #seed = 0
@@ -268,7 +274,7 @@ class FileEngine implements Engine, Checkpointer {
       crc32c: this.#crc32c,
       committer: this.#open,
       segments,
-      resident: new Resident(segments, this.#cache, decoder, state),
+      resident: new Resident(segments, this.#cache, decoder, state, this.#memory),
       room: new Room(marks, extent),
       state,
       marks,

@@ -119,7 +119,8 @@ export class FileLog implements PartitionLog, Participant, WrittenBehind {
     this.compactable = new Compactable({ ...parts, behind: this.#behind, hurry }, parts.compaction)
     this.#reading = new Reading(this.#name, this.marks, parts.resident, parts.state)
     this.#lookup = new Lookup(parts.segments, parts.resident, this.marks)
-    this.#pending = new Pending(this.marks.end, this.marks.epoch, parts.crc32c)
+    const { filler } = parts.resident
+    this.#pending = new Pending(this.marks.end, this.marks.epoch, parts.crc32c, filler)
     this.#formedEnd = this.marks.end
     this.#formedStart = this.marks.start
     this.#stamped = parts.stamped

@@ -11,6 +11,7 @@ import { BatchBuilder, type FinishOptions } from '../format/batch-builder.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import type { Incoming } from '../format/intake.ts'
 import { patchBatch } from '../format/record-batch.ts'
+import type { Slab, SlabFiller } from './slab.ts'
 
 const KiB = 1024
 /** A batch of records is sealed when it is this large: what a reader must page in and check at least. */
@@ -49,6 +50,8 @@ export interface PendingBatch {
   readonly control: boolean
   /** Ends a transaction that is not to be seen: whose, and since which offset. */
   readonly aborts: { readonly producerId: number; readonly since: number } | null
+  /** What it lies in, where that is used again: held for it until somebody lets go. */
+  readonly slab: Slab | null
 }
 
 export class Pending {
@@ -63,9 +66,11 @@ export class Pending {
   #base = 0
   #maxTimestamp = 0
   readonly #epoch: number
+  readonly #filler: SlabFiller
 
-  constructor(next: number, epoch: number, crc32c: Crc32c) {
+  constructor(next: number, epoch: number, crc32c: Crc32c, filler: SlabFiller) {
     this.#next = next
+    this.#filler = filler
     this.#epoch = epoch
     this.#options = { leaderEpoch: epoch, crc32c, inProcess: true, memory: shared }
   }
@@ -97,7 +102,7 @@ export class Pending {
   addBatch(incoming: Incoming, openSince: number): void {
     this.seal()
     const base = this.#next
-    const bytes = incoming.bytes.slice()
+    const { bytes, slab } = this.#filler.copy(incoming.bytes)
     patchBatch(bytes, 0, base, this.#epoch)
     const { count, maxTimestamp, producer, marker } = incoming
     this.#next = base + count
@@ -112,6 +117,7 @@ export class Pending {
         producer !== null && marker?.commit === false && openSince >= 0
           ? { producerId: producer.id, since: openSince }
           : null,
+      slab,
     })
   }
 
@@ -136,6 +142,7 @@ export class Pending {
       foreign: false,
       control: false,
       aborts: null,
+      slab: null,
     })
   }
 }

@@ -67,11 +67,13 @@ export class Reading {
     for (;;) {
       const { version } = this.#resident
       const collecting = this.#resident.collect(from, this.#bound(isolation), maxBytes)
-      const { bytes, next } = await this.#meanwhile(from, signal, collecting)
+      const { bytes, next, done } = await this.#meanwhile(from, signal, collecting)
       // What was compacted meanwhile: markers may be gone, or records that were told of as aborted.
-      if (version !== this.#resident.version) continue
-      const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
-      return { bytes, next, aborted }
+      if (version === this.#resident.version) {
+        const aborted = isolation === 'committed' ? this.#state.aborted(from, next) : []
+        return done === undefined ? { bytes, next, aborted } : { bytes, next, aborted, done }
+      }
+      done?.()
     }
   }
 

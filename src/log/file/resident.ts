@@ -8,6 +8,7 @@
  * Chunks never overlap. The cache that all logs share decides who goes (chunk-cache.ts).
  */
 import { assert } from '../../model/errors.ts'
+import { BufferPool } from '../format/buffer-pool.ts'
 import { concat } from '../format/bytes.ts'
 import { BatchScan } from '../format/scan.ts'
 import type { PartitionState } from '../state.ts'
@@ -17,6 +18,7 @@ import type { PendingBatch } from './pending.ts'
 import type { RowDecoder } from './row-decoder.ts'
 import type { SegmentRead } from './segment.ts'
 import type { Segments } from './segments.ts'
+import { SlabFiller } from './slab.ts'
 
 const KiB = 1024
 /** A chunk at the tail is left for a new one when it is this large. */
@@ -42,11 +44,18 @@ export interface Unwritten {
   readonly next: number
 }
 
+/** `done` is to be called when nobody looks at the bytes any more; they are a copy where there is none. */
+export interface Lent extends Collected {
+  readonly done: (() => void) | undefined
+}
+
 export class Resident {
   readonly #segments: Segments
   readonly #cache: ChunkCache
   readonly #decoder: RowDecoder
   readonly #state: PartitionState
+  /** Where batches are copied to before they come here. */
+  readonly filler: SlabFiller
   /** Ascending. */
   readonly #chunks: Chunk[] = []
   #tail: Chunk | null = null
@@ -55,7 +64,15 @@ export class Resident {
   #version = 0
   #gone = false
 
-  constructor(segments: Segments, cache: ChunkCache, decoder: RowDecoder, state: PartitionState) {
+  /** `pool`: where the memory of batches comes from, and goes. */
+  constructor(
+    segments: Segments,
+    cache: ChunkCache,
+    decoder: RowDecoder,
+    state: PartitionState,
+    pool: BufferPool = new BufferPool(0),
+  ) {
+    this.filler = new SlabFiller(pool)
     this.#segments = segments
     this.#cache = cache
     this.#decoder = decoder
@@ -66,32 +83,41 @@ export class Resident {
 
   /** A batch that was committed. It stays until `written`. */
   append(batch: PendingBatch): void {
-    const { base, next, bytes } = batch
-    if (bytes.length >= LARGE_BYTES) {
+    const { base, next, bytes, slab } = batch
+    if (slab === null && bytes.length >= LARGE_BYTES) {
       const options = { base, decoder: this.#decoder, onEvicted: this.#evicted }
       for (const chunk of Chunk.of(bytes, next, options)) this.#push(chunk)
-    } else if (this.#fitsTail(batch)) this.#tail?.append(bytes)
-    else this.#push(this.#chunkFor(batch))
+    } else if (this.#fitsTail(batch)) {
+      this.#tail?.append(bytes)
+      slab?.release()
+    } else this.#push(this.#chunkFor(batch))
     this.#cache.add(this.#tail as Chunk, true)
   }
 
-  #fitsTail({ base, bytes, foreign, control }: PendingBatch): boolean {
+  #fitsTail({ base, bytes, foreign, control, slab }: PendingBatch): boolean {
     const tail = this.#tail
-    if (tail === null || tail.next !== base || tail.usedBytes + bytes.length > CHUNK_BYTES) return false
+    if (tail === null || tail.next !== base || !tail.takes(bytes, slab)) return false
+    // Of a slab the next chunk has what is left, which is not to be little.
+    if (tail.usedBytes + (slab === null ? bytes.length : 1) > CHUNK_BYTES) return false
     return control || tail.inProcess === !foreign
   }
 
   /** A chunk that has the batch, and room for more: much where the one before was filled up. */
-  #chunkFor({ base, bytes, foreign }: PendingBatch): Chunk {
+  #chunkFor({ base, bytes, foreign, slab }: PendingBatch): Chunk {
     const options = { base, inProcess: !foreign, decoder: this.#decoder, onEvicted: this.#evicted }
     const tail = this.#tail
     const filled = tail !== null && tail.next === base && tail.usedBytes + bytes.length > CHUNK_BYTES
-    const chunk = new Chunk(options, Math.max(bytes.length, filled ? CHUNK_BYTES : FIRST_BYTES))
+    const sizeBytes = Math.max(bytes.length, filled ? CHUNK_BYTES : FIRST_BYTES)
+    const memory = slab?.bytes.subarray(bytes.byteOffset - slab.bytes.byteOffset) ?? new Uint8Array(sizeBytes)
+    const chunk = new Chunk(options, memory, slab)
     chunk.append(bytes)
     return chunk
   }
 
   #push(chunk: Chunk): void {
+    const tail = this.#tail
+    tail?.end()
+    if (tail !== null) this.#cache.resized(tail)
     this.#chunks.push(chunk)
     this.#tail = chunk
   }
@@ -142,6 +168,7 @@ export class Resident {
   /** The chunk that holds `offset`, from memory or from the disk. @throws OdradekError CORRUPT_LOG, STORAGE_ERROR */
   async chunkAt(offset: number): Promise<Chunk> {
     const chunk = this.find(offset) ?? (await this.#paged(offset))
+    chunk.keep()
     const ready = this.#decoder.ready(chunk.codecs)
     if (ready !== undefined) await ready
     return chunk
@@ -157,20 +184,28 @@ export class Resident {
   }
 
   /** Whole batches from the one that holds `from`, below `bound`: at least one, and not more than `maxBytes` with the others. */
-  async collect(from: number, bound: number, maxBytes: number): Promise<Collected> {
+  async collect(from: number, bound: number, maxBytes: number): Promise<Lent> {
     const pieces: Uint8Array[] = []
+    const ends: (() => void)[] = []
     let sizeBytes = 0
     let next = from
     while (next < bound) {
-      const chunk = await this.chunkAt(next)
+      const chunk = this.find(next) ?? (await this.#paged(next))
       const piece = chunk.collect(next, bound, sizeBytes === 0 ? maxBytes : maxBytes - sizeBytes)
       if (sizeBytes > 0 && sizeBytes + piece.bytes.length > maxBytes) break
-      if (piece.bytes.length > 0) pieces.push(piece.bytes)
+      if (piece.bytes.length > 0) {
+        pieces.push(piece.bytes)
+        const end = chunk.lend()
+        if (end !== undefined) ends.push(end)
+      }
       sizeBytes += piece.bytes.length
       next = piece.next
       if (sizeBytes >= Math.min(maxBytes, ENOUGH_BYTES) || next < Math.min(chunk.next, bound)) break
     }
-    return { bytes: concat(pieces), next }
+    const bytes = concat(pieces)
+    if (pieces.length === 1) return { bytes, next, done: ends[0] }
+    for (const end of ends) end()
+    return { bytes, next, done: undefined }
   }
 
   async #page(offset: number): Promise<Chunk> {
@@ -256,8 +291,7 @@ export class Resident {
       const chunk = this.#chunks[end] as Chunk
       if (chunk.base >= next) break
       assert(!chunk.pinned, 'what is pinned is in no segment that is replaced')
-      this.#cache.remove(chunk)
-      if (chunk === this.#tail) this.#tail = null
+      this.#remove(chunk)
     }
     this.#chunks.splice(first, end - first)
   }
@@ -267,7 +301,7 @@ export class Resident {
     let count = 0
     for (const chunk of this.#chunks) {
       if (chunk.next > start || chunk.pinned || chunk === this.#tail) break
-      this.#cache.remove(chunk)
+      this.#remove(chunk)
       count++
     }
     if (count > 0) this.#chunks.splice(0, count)
@@ -275,15 +309,29 @@ export class Resident {
 
   clear(): void {
     this.#gone = true
-    for (const chunk of this.#chunks) this.#cache.remove(chunk)
+    for (const chunk of this.#chunks) this.#remove(chunk)
     this.#chunks.length = 0
+  }
+
+  /** What is pinned may just be on its way into a segment. */
+  #remove(chunk: Chunk): void {
+    this.#cache.remove(chunk)
+    if (!chunk.pinned) chunk.release()
+    this.#left(chunk)
+  }
+
+  /** A log that rests holds no memory for what may come. */
+  #left(chunk: Chunk): void {
+    if (chunk !== this.#tail) return
     this.#tail = null
+    this.filler.rest()
   }
 
   readonly #evicted = (chunk: Chunk): void => {
     const index = this.#indexOf(chunk.base)
     if (this.#chunks[index] === chunk) this.#chunks.splice(index, 1)
-    if (chunk === this.#tail) this.#tail = null
+    chunk.release()
+    this.#left(chunk)
   }
 
   #has(chunk: Chunk): boolean {

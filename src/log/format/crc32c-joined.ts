@@ -46,11 +46,22 @@ export function joinedCrc32c(first: number, second: number, lengthBytes: number)
   return (product(power, first) ^ second) >>> 0
 }
 
-/** `crc32c(batches, previous)` for whole batches whose own sums are known to be right. */
+/**
+ * `crc32c(batches, previous)` for whole batches whose own sums are known to be right: of large ones only what their sums leave
+ * out is looked at, small ones are summed with their neighbours.
+ */
 export function crc32cOfBatches(batches: Uint8Array, previous: number | undefined, crc32c: Crc32c): number {
-  const { length } = batches
-  const single = length >= JOINED_FROM_BYTES && readInt32(batches, SIZE_AT) + PREFIX_BYTES === length
-  if (!single) return crc32c(batches, previous)
-  const head = crc32c(batches.subarray(0, ATTRIBUTES_AT), previous)
-  return joinedCrc32c(head, readInt32(batches, CRC_AT) >>> 0, length - ATTRIBUTES_AT)
+  let crc = previous
+  let summed = 0
+  for (let at = 0; at < batches.length; ) {
+    const sizeBytes = readInt32(batches, at + SIZE_AT) + PREFIX_BYTES
+    const end = at + sizeBytes
+    if (sizeBytes >= JOINED_FROM_BYTES) {
+      const front = crc32c(batches, crc, summed, at + ATTRIBUTES_AT)
+      crc = joinedCrc32c(front, readInt32(batches, at + CRC_AT) >>> 0, sizeBytes - ATTRIBUTES_AT)
+      summed = end
+    }
+    at = end
+  }
+  return summed === batches.length && crc !== undefined ? crc : crc32c(batches, crc, summed)
 }

@@ -13,7 +13,7 @@ const ALL = Number.POSITIVE_INFINITY
 const onEvicted = (): void => {}
 
 function empty(base: number, inProcess = false): Chunk {
-  return new Chunk({ base, inProcess, decoder, onEvicted }, 16)
+  return new Chunk({ base, inProcess, decoder, onEvicted }, new Uint8Array(16))
 }
 
 function chunkOf(base: number, ...batches: readonly Uint8Array[]): Chunk {
@@ -370,7 +370,10 @@ describe('bytes of a chunk', () => {
 
   it('tell their owner when they have to go', () => {
     const seen: Chunk[] = []
-    const chunk = new Chunk({ base: 0, inProcess: false, decoder, onEvicted: (each) => seen.push(each) }, 0)
+    const chunk = new Chunk(
+      { base: 0, inProcess: false, decoder, onEvicted: (each) => seen.push(each) },
+      new Uint8Array(0),
+    )
     chunk.evicted()
     expect(seen).toEqual([chunk])
   })

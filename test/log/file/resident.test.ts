@@ -4,6 +4,7 @@ import { ChunkCache } from '../../../src/log/file/chunk-cache.ts'
 import type { PendingBatch } from '../../../src/log/file/pending.ts'
 import { Resident } from '../../../src/log/file/resident.ts'
 import type { Segments } from '../../../src/log/file/segments.ts'
+import { BufferPool } from '../../../src/log/format/buffer-pool.ts'
 import { IN_PROCESS } from '../../../src/log/format/layout.ts'
 import { readHeader } from '../../../src/log/format/record-batch.ts'
 import { PartitionState } from '../../../src/log/state.ts'
@@ -19,7 +20,27 @@ const EVERYTHING = Number.POSITIVE_INFINITY
 function pendingOf(bytes: Uint8Array): PendingBatch {
   const { baseOffset: base, lastOffsetDelta, maxTimestamp, attributes, control } = readHeader(bytes, 0)
   const foreign = (attributes & IN_PROCESS) === 0
-  return { bytes, base, next: base + lastOffsetDelta + 1, maxTimestamp, foreign, control, aborts: null }
+  return {
+    bytes,
+    base,
+    next: base + lastOffsetDelta + 1,
+    maxTimestamp,
+    foreign,
+    control,
+    aborts: null,
+    slab: null,
+  }
+}
+
+/** Whoever looks at what was given back sees that. */
+class SpoilingPool extends BufferPool {
+  given = 0
+
+  override give(buffer: Uint8Array): void {
+    this.given++
+    buffer.fill(0xaa)
+    super.give(buffer)
+  }
 }
 
 /** A log without its front: batches go in at the end, and to segments when told to. */
@@ -32,22 +53,27 @@ class Log {
   end = 0
   written = 0
 
-  private constructor(segments: Segments, cacheBytes: number) {
+  /** Where batches of others are copied to, as they are in a log; without it they lie anywhere. */
+  readonly pool: SpoilingPool | undefined
+
+  private constructor(segments: Segments, cacheBytes: number, pool?: SpoilingPool) {
     this.segments = segments
     this.cache = new ChunkCache(cacheBytes)
-    this.resident = new Resident(segments, this.cache, decoder, this.state)
+    this.pool = pool
+    this.resident = new Resident(segments, this.cache, decoder, this.state, pool)
   }
 
-  static async make(cacheBytes: number, turns?: number): Promise<Log> {
+  static async make(cacheBytes: number, turns?: number, pool?: SpoilingPool): Promise<Log> {
     const clock = new ManualClock()
     const fs = new SimFs(turns === undefined ? {} : { clock, turns })
-    return new Log(await openSegments(fs, [], { segmentBytes: 8 * KiB }), cacheBytes)
+    return new Log(await openSegments(fs, [], { segmentBytes: 8 * KiB }), cacheBytes, pool)
   }
 
   append(...batches: readonly Uint8Array[]): void {
     for (const bytes of batches) {
       const pending = pendingOf(bytes)
-      this.resident.append(pending)
+      const copied = this.pool !== undefined && pending.foreign ? this.resident.filler.copy(bytes) : {}
+      this.resident.append({ ...pending, ...copied })
       this.batches.push(bytes)
       this.end = pending.next
     }
@@ -76,6 +102,14 @@ class Log {
     }
     return { batches: split(joined(found)), next }
   }
+}
+
+function buffersOf(...chunks: readonly Chunk[]): Set<unknown> {
+  return new Set(chunks.map((chunk) => chunk.collect(chunk.base, EVERYTHING, EVERYTHING).bytes.buffer))
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
 }
 
 /** Batches of every kind, one after the other. */
@@ -166,7 +200,7 @@ describe('what is in memory of a log', () => {
     async (_, cacheBytes) => {
       for (let seed = 1; seed <= 6; seed++) {
         const dice = new Dice(seed)
-        const log = await Log.make(cacheBytes, 3)
+        const log = await Log.make(cacheBytes, 3, seed % 2 === 0 ? new SpoilingPool(4096 * KiB) : undefined)
         const more = mixed(dice)
         let start = 0
         const reads: Promise<void>[] = []
@@ -185,7 +219,8 @@ describe('what is in memory of a log', () => {
           const maxBytes = dice.pick([1, 500, 5 * KiB, EVERYTHING])
           const expected = log.expected(from, bound, maxBytes)
           const read = async (): Promise<void> => {
-            const { bytes, next } = await log.resident.collect(from, bound, maxBytes)
+            const { bytes, next, done } = await log.resident.collect(from, bound, maxBytes)
+            for (let turns = dice.below(20); turns > 0; turns--) await null
             const batches = split(bytes)
             // It may end early, never late, and never skip anything.
             expect(batches).toEqual(expected.batches.slice(0, batches.length))
@@ -193,15 +228,107 @@ describe('what is in memory of a log', () => {
             expect(next).toBeGreaterThan(from)
             if (batches.length === expected.batches.length)
               expect(Math.max(next, bound)).toBe(Math.max(expected.next, bound))
+            if (dice.chance(0.9)) done?.()
           }
           if (dice.chance(0.9)) reads.push(read())
         }
         await Promise.all([...reads, writing])
         await log.write()
         expect(log.cache.pinnedBytes).toBe(0)
+        if (log.pool !== undefined && cacheBytes < 1024 * KiB) expect(log.pool.given).toBeGreaterThan(1)
       }
     },
   )
+
+  describe('memory of batches that came as bytes', () => {
+    const value = () => 'v'.repeat(20 * KiB)
+
+    /** So many batches, which are in segments too. */
+    async function filled(count: number, cacheBytes: number): Promise<Log & { readonly pool: SpoilingPool }> {
+      const log = await Log.make(cacheBytes, 1, new SpoilingPool(4096 * KiB))
+      for (let i = 0; i < count; i++) log.append(batchAt(i, { deltas: 1, value }))
+      await log.write()
+      return log as Log & { readonly pool: SpoilingPool }
+    }
+
+    it('is where they were copied to, in chunks that are full one as the other', async () => {
+      const log = await filled(100, 8192 * KiB)
+      const chunks = [...new Set(log.batches.map((_, i) => log.resident.find(i) as Chunk))]
+      const large = chunks.filter(({ usedBytes }) => usedBytes > 128 * KiB)
+      expect(large.length).toBeGreaterThanOrEqual(6)
+      for (const { usedBytes } of large) expect(usedBytes).toBeLessThan(300 * KiB)
+      expect(log.cache.bytes).toBeLessThan(1.15 * 100 * 20 * KiB + 512 * KiB)
+      const [one, other] = large.slice(-3) as [Chunk, Chunk]
+      expect(buffersOf(one, other).size).toBe(1)
+      expect(log.pool.given).toBe(0)
+    })
+
+    it('is used again when it has left the cache', async () => {
+      const log = await filled(130, 1024 * KiB)
+      expect(log.pool.given).toBeGreaterThan(3)
+      const { freeBytes } = log.pool
+      for (let i = 130; i < 190; i++) log.append(batchAt(i, { deltas: 1, value }))
+      expect(log.pool.freeBytes).toBeLessThan(freeBytes)
+    })
+
+    it('is not while somebody has a view of it, whatever becomes of the log', async () => {
+      for (const leave of ['evicted', 'trimmed', 'cleared'] as const) {
+        const log = await filled(60, 2048 * KiB)
+        const { bytes, done } = await log.resident.collect(50, 60, EVERYTHING)
+        const before = bytes.slice()
+        if (leave === 'evicted') for (let i = 60; i < 200; i++) log.append(batchAt(i, { deltas: 1, value }))
+        if (leave === 'evicted') await log.write()
+        if (leave === 'trimmed') log.resident.trim(60)
+        if (leave === 'cleared') log.resident.clear()
+        expect(isSame(bytes, before)).toBe(true)
+        done?.()
+        if (leave !== 'trimmed') expect(isSame(bytes, before)).toBe(false)
+      }
+    })
+
+    it('is not when one reader says twice that he is done, and another one is not', async () => {
+      const log = await filled(60, 2048 * KiB)
+      const [one, other] = [
+        await log.resident.collect(50, 55, EVERYTHING),
+        await log.resident.collect(50, 55, EVERYTHING),
+      ]
+      const before = other.bytes.slice()
+      one.done?.()
+      one.done?.()
+      log.resident.clear()
+      one.done?.()
+      expect(isSame(other.bytes, before)).toBe(true)
+    })
+
+    it('is not when somebody may come back to a chunk at any time', async () => {
+      const log = await filled(60, 2048 * KiB)
+      const chunk = await log.resident.chunkAt(50)
+      const { bytes } = chunk.collect(50, 60, EVERYTHING)
+      const before = bytes.slice()
+      log.resident.clear()
+      expect(isSame(bytes, before)).toBe(true)
+    })
+
+    it('is not while it is being written to a segment, nor when the log is gone meanwhile', async () => {
+      const log = await Log.make(1, 1, new SpoilingPool(4096 * KiB))
+      for (let i = 0; i < 40; i++) log.append(batchAt(i, { deltas: 1, value }))
+      const { pieces } = log.resident.unwritten(0, 40)
+      const before = joined(pieces)
+      expect(log.pool?.given).toBe(0)
+      log.resident.clear()
+      expect(isSame(joined(pieces), before)).toBe(true)
+    })
+
+    it('is not while a batch is pending in it', async () => {
+      const log = await filled(3, 8192 * KiB)
+      const pending = log.resident.filler.copy(batchAt(3, { deltas: 1, value }))
+      const before = pending.bytes.slice()
+      log.resident.clear()
+      expect(isSame(pending.bytes, before)).toBe(true)
+      pending.slab.release()
+      expect(isSame(pending.bytes, before)).toBe(false)
+    })
+  })
 
   it('asks the disk once for what several want at a time', async () => {
     const log = await Log.make(1024 * KiB, 1)

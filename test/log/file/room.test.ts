@@ -50,7 +50,16 @@ class Life {
       this.sizes.fill(sizeBytes / (next - base), base, next)
       this.largestBatch = Math.max(this.largestBatch, sizeBytes)
       const bytes = new Uint8Array(sizeBytes)
-      batches.push({ bytes, base, next, maxTimestamp: 0, foreign: false, control: false, aborts: null })
+      batches.push({
+        bytes,
+        base,
+        next,
+        maxTimestamp: 0,
+        foreign: false,
+        control: false,
+        aborts: null,
+        slab: null,
+      })
       base = next
     }
     this.formedEnd = this.marks.end
@@ -208,6 +217,7 @@ describe('the room of a log', () => {
         foreign: false,
         control: false,
         aborts: null,
+        slab: null,
       },
     ])
     expect([room.sizeBytes, room.bytesFrom(100), room.bytesFrom(101)]).toEqual([80, 80, 0])

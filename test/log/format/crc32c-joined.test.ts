@@ -53,15 +53,28 @@ describe('the CRC-32C of batches', () => {
     }
     const several = concat([batchOf(9_000, 1), batchOf(10, 2), batchOf(20_000, 3)])
     expect(crc32cOfBatches(several, 7, crc32c)).toBe(crc32c(several, 7))
+    expect(crc32cOfBatches(several, undefined, crc32c)).toBe(crc32c(several))
+    const others = concat([
+      batchOf(10, 1),
+      batchOf(20, 2),
+      batchOf(9_000, 3),
+      batchOf(30_000, 4),
+      batchOf(5, 5),
+    ])
+    expect(crc32cOfBatches(others, 7, crc32c)).toBe(crc32c(others, 7))
     expect(crc32cOfBatches(new Uint8Array(0), 7, crc32c)).toBe(7)
   })
 
-  it('looks at little of a large one', () => {
+  it('looks at little of large ones, alone or among others', () => {
     let summed = 0
-    crc32cOfBatches(batchOf(70_000, 1), 0, (bytes, previous) => {
-      summed += bytes.length
-      return crc32c(bytes, previous)
-    })
+    const counted = (bytes: Uint8Array, previous?: number, from = 0, to = bytes.length): number => {
+      summed += to - from
+      return crc32c(bytes, previous, from, to)
+    }
+    crc32cOfBatches(batchOf(70_000, 1), 0, counted)
     expect(summed).toBeLessThan(100)
+    const small = batchOf(100, 2)
+    crc32cOfBatches(concat([batchOf(70_000, 1), small, batchOf(20_000, 3)]), 0, counted)
+    expect(summed).toBeLessThan(200 + small.length)
   })
 })
