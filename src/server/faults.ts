@@ -13,6 +13,8 @@ import { APIS } from '../wire/apis.ts'
 import { KAFKA_ERRORS, type KafkaErrorName } from '../wire/errors.ts'
 import { errorResponse } from './error-response.ts'
 import { type Answer, Disconnect } from './handler.ts'
+import { observed } from './observed.ts'
+import { pause } from './pause.ts'
 import type { Release } from './releases.ts'
 import { mentions, type TopicRef } from './request-topics.ts'
 import type { Interceptor, Routed } from './router.ts'
@@ -131,7 +133,8 @@ export class Faults {
       throw new RangeError(`a delay is so many milliseconds; got ${delayMs}`)
     }
     return this.#arm(options, ({ call }, next) => {
-      const wait = (): Promise<void> => this.#wait(delayMs, call.client.signal)
+      const { due } = this.#attached.broker.parts.ctx
+      const wait = (): Promise<void> => pause(due, delayMs, call.client.signal)
       if (options.when !== 'after') return wait().then(next)
       return then(next(), (answer) => wait().then(() => answer))
     })
@@ -189,37 +192,16 @@ export class Faults {
   readonly interceptor: Interceptor = (request, next) => {
     if (this.#observers.size === 0) return this.#faulty(request, next)
     const { clock } = this.#attached.broker.parts.ctx
-    const since = clock.monotonic()
-    const tell = (response: unknown, error: unknown): void => {
-      const { handler, body, call } = request
-      const { version, clientId, node } = call
-      const durationMs = clock.monotonic() - since
-      const observed = {
-        api: handler.api.name,
-        version,
-        clientId,
-        node: node.id,
-        body,
-        response,
-        error,
-        durationMs,
-      }
-      for (const observer of this.#observers) observer(observed)
-    }
-    const answered = (response: unknown): unknown => {
-      tell(response, undefined)
-      return response
-    }
-    const failed = (error: unknown): never => {
-      tell(null, error)
-      throw error
-    }
-    try {
-      const answer = this.#faulty(request, next)
-      return answer instanceof Promise ? answer.then(answered, failed) : answered(answer)
-    } catch (error) {
-      return failed(error)
-    }
+    const { handler, body, call } = request
+    const { version, clientId, node } = call
+    const of = { api: handler.api.name, version, clientId, node: node.id, body }
+    return observed(
+      () => this.#faulty(request, next),
+      clock,
+      (response, error, durationMs) => {
+        for (const observer of this.#observers) observer({ ...of, response, error, durationMs })
+      },
+    )
   }
 
   /** All that fit happen to it, the first that was asked for outermost. */
@@ -282,19 +264,6 @@ export class Faults {
     const chance = seed === undefined ? this.#chance : chanceOf(seed)
     this.#armed.set(fault, { options, act, chance, skip, left: times })
     return fault
-  }
-
-  #wait(delayMs: number, signal: AbortSignal): Promise<void> {
-    const { due } = this.#attached.broker.parts.ctx
-    return new Promise((resolve) => {
-      const end = (): void => {
-        due.cancel(waiting)
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const waiting = due.after(delayMs, end)
-      signal.addEventListener('abort', end)
-    })
   }
 
   get #attached(): { readonly broker: Broker; readonly server: KafkaServer } {

@@ -159,14 +159,7 @@ export class FetchSessions {
     if (session.usesIds !== usesIds) return refused(KAFKA_ERRORS.FETCH_SESSION_TOPIC_ID_ERROR)
     const { partitions } = session
     const before = partitions.size
-    for (const topic of topics) {
-      for (const request of topic.partitions) {
-        const key = keyOf(topic, request.partition)
-        const known = partitions.get(key)
-        if (known === undefined) partitions.set(key, new Wanted(topic, request))
-        else known.update(request)
-      }
-    }
+    want(partitions, topics)
     for (const topic of forgottenTopicsData) {
       for (const partition of topic.partitions) partitions.delete(keyOf(topic, partition))
     }
@@ -253,6 +246,12 @@ function wantedOf(topics: SessionRequest['topics']): Wanted[] {
     return first.partitions.map((request) => new Wanted(first, request))
   }
   const wanted = new Map<string, Wanted>()
+  want(wanted, topics)
+  return [...wanted.values()]
+}
+
+/** What is named twice is wanted once, as it was named last. */
+function want(wanted: Map<string, Wanted>, topics: SessionRequest['topics']): void {
   for (const topic of topics) {
     for (const request of topic.partitions) {
       const key = keyOf(topic, request.partition)
@@ -261,7 +260,6 @@ function wantedOf(topics: SessionRequest['topics']): Wanted[] {
       else known.update(request)
     }
   }
-  return [...wanted.values()]
 }
 
 function begun(wanted: readonly Wanted[], usesIds: boolean, session: Session | null, epoch: number): Begun {

@@ -3,12 +3,13 @@
  * (Kafka's connection.failed.authentication.delay.ms). Its connection takes nothing more, and closes with the answer.
  */
 import type { CoreContext } from '../core/context.ts'
+import { pause } from './pause.ts'
 import type { Session } from './session.ts'
 
 export const FAILED_AUTHENTICATION_DELAY_MS = 100
 
 /** Resolves when the answer may leave. */
-export function refusal(
+export async function refusal(
   session: Session,
   { due, logger }: Pick<CoreContext, 'due' | 'logger'>,
   reason: string,
@@ -18,14 +19,6 @@ export function refusal(
     { client: host, listener: door.listener, ...session.sasl?.about, reason },
     'a client is not let in',
   )
-  return new Promise((resolve) => {
-    const end = (): void => {
-      due.cancel(waiting)
-      signal.removeEventListener('abort', end)
-      session.refuse()
-      resolve()
-    }
-    const waiting = due.after(FAILED_AUTHENTICATION_DELAY_MS, end)
-    signal.addEventListener('abort', end)
-  })
+  await pause(due, FAILED_AUTHENTICATION_DELAY_MS, signal)
+  session.refuse()
 }

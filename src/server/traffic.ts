@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../model/clock.ts'
 import type { Api } from '../wire/api.ts'
+import { observed } from './observed.ts'
 import { eachError } from './response-errors.ts'
 import type { Interceptor } from './router.ts'
 
@@ -61,25 +62,13 @@ export class Traffic {
   interceptor(clock: Pick<Clock, 'monotonic'>): Interceptor {
     return ({ handler: { api } }, next) => {
       const traffic = this.#of(api)
-      const since = clock.monotonic()
-      const answered = (response: unknown): unknown => {
-        traffic.record(clock.monotonic() - since)
-        if (response !== null) {
+      return observed(next, clock, (response, error, durationMs) => {
+        traffic.record(durationMs)
+        if (error !== undefined) traffic.failed++
+        else if (response !== null) {
           eachError(api, response, (code) => traffic.errors.set(code, (traffic.errors.get(code) ?? 0) + 1))
         }
-        return response
-      }
-      const failed = (error: unknown): never => {
-        traffic.record(clock.monotonic() - since)
-        traffic.failed++
-        throw error
-      }
-      try {
-        const answer = next()
-        return answer instanceof Promise ? answer.then(answered, failed) : answered(answer)
-      } catch (error) {
-        return failed(error)
-      }
+      })
     }
   }
 }
