@@ -22,6 +22,8 @@ import {
 import { SCRAMS, type ScramMechanism } from './scram-hashes.ts'
 
 const SECRET_BYTES = 32
+/** A name that somebody made up is no longer in the log than this. */
+const MAX_LOGGED = 100
 
 /** All users of a listener. */
 export class Authenticator {
@@ -176,6 +178,3 @@ export class SaslSession {
     }
   }
 }
-
-/** A name that somebody made up is no longer in the log than this. */
-const MAX_LOGGED = 100

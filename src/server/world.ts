@@ -22,7 +22,7 @@ export interface WorldOptions {
   readonly autoCreateTopics: boolean
   /** Partitions of a topic that says nothing of them. */
   readonly defaultPartitions: number
-  /** Bounds of classic groups. Default: Kafka's, without the initial delay. */
+  /** Default: Kafka's, without the initial delay. */
   readonly groups?: Partial<GroupLimits>
   /** What clients may make the broker keep. Default: those of a server. */
   readonly bounds?: BoundsOptions

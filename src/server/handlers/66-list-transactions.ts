@@ -7,12 +7,13 @@
  *
  * An empty filter lets everything pass. States that nobody knows are named in the answer, and match nothing.
  */
+
+import { type Pattern, patternOf } from '../../coordinator/pattern.ts'
 import type { ProducerTransaction, TransactionPhase } from '../../coordinator/producer-transaction.ts'
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { listTransactions as api } from '../../wire/messages/66-list-transactions.ts'
 import { type Handler, handler } from '../handler.ts'
-import { type Pattern, patternOf } from '../../coordinator/pattern.ts'
 import { isCoordinator } from '../transactions.ts'
 
 type Request = RequestOf<typeof api>

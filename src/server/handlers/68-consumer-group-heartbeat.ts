@@ -8,12 +8,12 @@
  */
 import { ASSIGNORS, type Assignor, JOINS, LEAVES, LEAVES_FOR_NOW } from '../../coordinator/modern-requests.ts'
 import { byTopic, partitionKey } from '../../coordinator/partition-keys.ts'
+import { patternOf } from '../../coordinator/pattern.ts'
 import type { RequestOf, ResponseInputOf } from '../../wire/api.ts'
 import { KAFKA_ERRORS } from '../../wire/errors.ts'
 import { consumerGroupHeartbeat as api } from '../../wire/messages/68-consumer-group-heartbeat.ts'
 import { groupErrorCode, isGroupCoordinator } from '../groups.ts'
 import { type Handler, handler } from '../handler.ts'
-import { patternOf } from '../../coordinator/pattern.ts'
 
 type Request = RequestOf<typeof api>
 type Response = ResponseInputOf<typeof api>
