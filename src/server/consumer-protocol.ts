@@ -17,9 +17,7 @@ export function topicsOf(metadata: Uint8Array): readonly string[] | null {
   }
 }
 
-const NOTHING = assignmentBytes([])
-
 /** An assignment as a member can read it: where the leader gave it nothing, several clients fail on no bytes at all. */
 export function readableAssignment(protocolType: string | null, assigned: Uint8Array): Uint8Array {
-  return assigned.length === 0 && protocolType === CONSUMER ? NOTHING : assigned
+  return assigned.length === 0 && protocolType === CONSUMER ? assignmentBytes([]) : assigned
 }
