@@ -28,8 +28,8 @@ consume was published there, so that a fault on both sides of the wire does not 
 \`npm run interop\`. A dash is what the client itself cannot do.
 
 Storms are no row of it: idempotent producers (librdkafka, Java) and a group (KafkaJS) whose connections break at random
-moments and whose members are killed, judged by the history checker: nothing lost, nothing there twice, each record in one
-pair of hands. One is part of \`npm run interop\`; \`npm run interop -- --storms 20\` plays more.
+moments, whose members are killed and whose server is killed and comes back from its disk, judged by the history checker:
+nothing lost, nothing there twice, each record in one pair of hands. One is part of \`npm run interop\`; \`npm run interop -- --storms 20\` plays more.
 
 | | ${clients.join(' | ')} |
 |---|${clients.map(() => '---|').join('')}

@@ -1,21 +1,24 @@
 /**
- * Real clients whose connections break and whose members are killed, judged by the history checker.
+ * Real clients whose connections break, whose members are killed, and whose server is killed and started anew from its disk,
+ * judged by the history checker.
  *
- *   producers (idempotent) ─┐            ┌─ breaks every connection through it at random moments
- *                           ├─► proxy ───┤
- *   members of a group ─────┘            └─► server ─► broker, scanned in process at the end
+ *   producers (idempotent) ──► passage, breaks every 30–200 ms ──┐
+ *                                                                ├─► server, a process ──► a directory, scanned at the end
+ *   members of a group ──► passage, breaks every 400–1,600 ms ───┘
  *
+ * Members are left alone for longer: KafkaJS, which crashes and joins anew each time, would never have a group otherwise.
  * Every client says when it did what, by the clock that all processes of a machine share; the history is put together from
- * that afterwards (storm-history.ts). What breaks when comes from the seed; what clients make of it is theirs.
+ * that afterwards (storm-history.ts). What breaks comes from the seed; what clients make of it is theirs.
  */
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import type { Broker } from '../../src/broker.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { openBroker } from '../../src/index.ts'
-import { serve } from '../../src/server/index.ts'
 import type { Anomaly } from '../../src/testing/history-anomalies.ts'
 import { checkHistory } from '../../src/testing/history-checks.ts'
 import { CLIENTS, type KafkaClient } from './clients.ts'
 import { type Driver, Drivers } from './driver.ts'
+import { Passage } from './passage.ts'
 import { historyOf, type Scan } from './storm-history.ts'
 import { TOPIC, text } from './values.ts'
 
@@ -23,7 +26,7 @@ export interface StormOptions {
   readonly seed: number
   /** Of each producer. */
   readonly count: number
-  /** Members that are killed, one after the other; another one comes for each. */
+  /** Members that are killed, one after the other; another one comes for each. The server is killed as often, in between. */
   readonly kills: number
 }
 
@@ -36,79 +39,120 @@ export interface StormResult {
 const GROUP = 'shippers'
 const PARTITIONS = 4
 const EVERY_MS = 10
+const SERVER = [process.execPath, '--import', 'tsx', join(import.meta.dirname, 'storm-server.ts')]
 
 /** Producers that are idempotent also when connections break, as far as they are here. */
 export function producersHere(): KafkaClient[] {
   return CLIENTS.filter(({ id, missing }) => ['rdkafka', 'java'].includes(id) && missing() === undefined)
 }
 
+/** The server, which is another process each time that it was killed: the same directory, the same ports. */
+class StormServer {
+  readonly directory = mkdtempSync(join(tmpdir(), 'odradek-storm-'))
+  readonly #drivers: Drivers
+  readonly #passages: readonly Passage[]
+  #process: Driver | undefined
+
+  constructor(drivers: Drivers, passages: readonly Passage[]) {
+    this.#drivers = drivers
+    this.#passages = passages
+  }
+
+  async start(): Promise<void> {
+    const listeners = this.#passages.map(({ target, port }) => ({ port: target, advertised: port }))
+    const given = { directory: this.directory, listeners, topic: TOPIC, group: GROUP, partitions: PARTITIONS }
+    const started = this.#drivers.start(SERVER, JSON.stringify(given))
+    this.#process = started
+    await this.#drivers.until('the server', () => started.events.length > 0)
+    const ports = started.events[0]?.ports as number[]
+    for (const [i, passage] of this.#passages.entries()) passage.target = ports[i] ?? 0
+  }
+
+  async kill(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await this.#process?.kill(signal)
+  }
+
+  /** As it told last. */
+  get told(): { ends: number; committed: number } {
+    const { ends = 0, committed = 0 } = this.#process?.events.at(-1) ?? {}
+    return { ends: Number(ends), committed: Number(committed) }
+  }
+
+  /** All that its logs have, once it is closed. */
+  async scan(): Promise<Scan[]> {
+    const broker = await openBroker(`file:${this.directory}`)
+    try {
+      const scans: Scan[] = []
+      for (const { partition, high } of broker.describe(TOPIC).partitions) {
+        const records = await broker.read(TOPIC, partition)
+        const told = records.map(({ offset, value }) => ({ offset, value: text(value) }))
+        scans.push({ partition, high, records: told })
+      }
+      return scans
+    } finally {
+      await broker.close()
+    }
+  }
+}
+
 export async function storm({ seed, count, kills }: StormOptions): Promise<StormResult> {
   const random = randomOf(seed)
-  const proxy = await Passage.open()
-  const broker: Broker = await openBroker('memory:')
-  await broker.createTopic(TOPIC, { partitions: PARTITIONS })
-  const server = await serve(broker, { port: 0, advertised: { host: '127.0.0.1', port: proxy.port } })
-  broker.parts.groups.configure({ minSessionTimeoutMs: 1_000 })
-  proxy.target = (server.addresses[0] as { port: number }).port
+  const [toProduce, toConsume] = [await Passage.open(), await Passage.open()]
   const drivers = new Drivers()
+  const server = new StormServer(drivers, [toProduce, toConsume])
+  const start = (client: KafkaClient, { bootstrap }: Passage, verb: string, args: object): Driver =>
+    drivers.start(client.command, bootstrap, verb, JSON.stringify({ topic: TOPIC, ...args }))
+  const worker = CLIENTS.find(({ id }) => id === 'kafkajs') as KafkaClient
+  const work = (): Driver => start(worker, toConsume, 'work', { group: GROUP, sessionMs: 6_000 })
   try {
-    const worker = CLIENTS.find(({ id }) => id === 'kafkajs') as KafkaClient
-    const start = (client: KafkaClient, verb: string, args: object): Driver =>
-      drivers.start(client.command, server.bootstrap, verb, JSON.stringify({ topic: TOPIC, ...args }))
-    const work = (): Driver => start(worker, 'work', { group: GROUP, sessionMs: 6_000 })
+    await server.start()
     const members = [work(), work(), work()]
+    const options = { count, idempotent: true, everyMs: EVERY_MS, timed: true }
     const producers = producersHere().map((client) =>
-      start(client, 'produce', {
-        count,
-        prefix: `${client.id}-`,
-        idempotent: true,
-        everyMs: EVERY_MS,
-        timed: true,
-      }),
+      start(client, toProduce, 'produce', { ...options, prefix: `${client.id}-` }),
     )
     const total = count * producers.length
     await drivers.until('members with partitions', () => members.some(({ assigned }) => assigned.length > 0))
-    proxy.startBreaking(random)
-    for (let kill = 1; kill <= kills; kill++) {
-      const share = (total * kill) / (kills + 1)
+    toProduce.startBreaking(random, [30, 200], () => server.told.ends)
+    toConsume.startBreaking(random, [400, 1_600], () => seen(members))
+    const steps = 2 * kills
+    for (let step = 1; step <= steps; step++) {
+      const share = (total * step) / (steps + 1)
       await drivers.until(`${share} records at the members`, () => seen(members) >= share)
-      const victim = members[Math.floor(random() * members.length)] as Driver
-      await victim.kill('SIGKILL')
-      members.push(work())
+      if (step % 2 === 1) {
+        await (members[Math.floor(random() * members.length)] as Driver).kill('SIGKILL')
+        members.push(work())
+      } else {
+        await server.kill('SIGKILL')
+        await server.start()
+      }
     }
     await drivers.until('the end of the producers', () => producers.every(({ isDone }) => isDone))
-    proxy.stopBreaking()
-    await drivers.until('everything committed', () => committed(broker) === ends(broker))
-    const scans: Scan[] = []
-    for (const { partition, high } of broker.describe(TOPIC).partitions) {
-      const records = (await broker.read(TOPIC, partition)).map(({ offset, value }) => ({
-        offset,
-        value: text(value),
-      }))
-      scans.push({ partition, high, records })
-    }
+    toProduce.stopBreaking()
+    toConsume.stopBreaking()
+    await drivers.until('everything committed', () => {
+      const { ends, committed } = server.told
+      return ends >= total && committed === ends
+    })
+    const { ends } = server.told
+    await Promise.all(members.map((member) => member.kill('SIGKILL')))
+    await server.kill('SIGTERM')
+    const scans = await server.scan()
     const history = historyOf({ seed, topic: TOPIC, group: GROUP, producers, members, scans })
-    return { anomalies: checkHistory(history), broken: proxy.broken, records: ends(broker) }
+    const broken = toProduce.broken + toConsume.broken
+    return { anomalies: checkHistory(history), broken, records: ends }
   } finally {
-    proxy.stopBreaking()
+    toProduce.stopBreaking()
+    toConsume.stopBreaking()
     await drivers.end()
-    await server.close({ drainMs: 0 })
-    await broker.close()
-    await proxy.close()
-  }
-
-  function seen(members: readonly Driver[]): number {
-    return new Set(members.flatMap(({ records }) => records.map(({ value }) => value))).size
+    await toProduce.close()
+    await toConsume.close()
+    rmSync(server.directory, { recursive: true, force: true })
   }
 }
 
-function ends(broker: Broker): number {
-  return broker.describe(TOPIC).partitions.reduce((sum, { high }) => sum + high, 0)
-}
-
-function committed(broker: Broker): number {
-  const { cursors } = broker.describeGroup(GROUP)
-  return cursors.reduce((sum, { committed }) => sum + committed, 0)
+function seen(members: readonly Driver[]): number {
+  return new Set(members.flatMap(({ records }) => records.map(({ value }) => value))).size
 }
 
 /** Numbers from a seed: mulberry32. */
@@ -119,77 +163,5 @@ function randomOf(seed: number): () => number {
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-/** Passes bytes on, until it breaks one of its connections. */
-class Passage {
-  target = 0
-  broken = 0
-  readonly #server: Server
-  readonly #pairs = new Set<readonly [Socket, Socket]>()
-  #timer: NodeJS.Timeout | undefined
-
-  private constructor(server: Server) {
-    this.#server = server
-    server.on('connection', (client) => this.#pass(client))
-  }
-
-  static open(): Promise<Passage> {
-    const server = createServer()
-    return new Promise((resolve) => {
-      server.listen(0, '127.0.0.1', () => resolve(new Passage(server)))
-    })
-  }
-
-  get port(): number {
-    const address = this.#server.address()
-    return typeof address === 'object' && address !== null ? address.port : 0
-  }
-
-  startBreaking(random: () => number): void {
-    const next = (): void => {
-      this.#timer = setTimeout(
-        () => {
-          const pairs = [...this.#pairs]
-          const pair = pairs[Math.floor(random() * pairs.length)]
-          if (pair !== undefined) {
-            this.broken++
-            for (const socket of pair) socket.resetAndDestroy()
-          }
-          next()
-        },
-        30 + random() * 170,
-      )
-    }
-    next()
-  }
-
-  stopBreaking(): void {
-    clearTimeout(this.#timer)
-  }
-
-  close(): Promise<void> {
-    for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve())
-    })
-  }
-
-  #pass(client: Socket): void {
-    const server = connect(this.target, '127.0.0.1')
-    const pair = [client, server] as const
-    this.#pairs.add(pair)
-    for (const [from, to] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      from.on('error', () => {})
-      from.on('close', () => {
-        this.#pairs.delete(pair)
-        to.destroy()
-      })
-      from.pipe(to)
-    }
   }
 }
