@@ -32,6 +32,8 @@ export interface BoundsOptions {
   /** Of all groups together; one with metadata counts once more for each 100 characters of it. */
   readonly maxCommittedOffsets: number
   readonly maxTransactionalIds: number
+  /** What all members of groups subscribe to and are assigned. */
+  readonly maxMemberBytes: number
 }
 
 export const DEFAULT_BOUNDS: BoundsOptions = {
@@ -39,12 +41,11 @@ export const DEFAULT_BOUNDS: BoundsOptions = {
   maxGroups: 50_000,
   maxCommittedOffsets: 1_000_000,
   maxTransactionalIds: 50_000,
+  maxMemberBytes: 128 * MiB,
 }
 
 /** Of new groups and transactional ids, in characters: a name is kept as long as what it names. */
 const MAX_NAME = 1_024
-/** What all members of groups subscribe to and are assigned, in bytes. */
-const MAX_MEMBER_BYTES: number = 128 * MiB
 /** That a transaction commits offsets of. */
 const MAX_GROUPS_OF_TRANSACTION = 1_000
 const METADATA_UNIT = 100
@@ -71,7 +72,7 @@ export class Bounds {
     this.partitions = bound('maxPartitions', options.maxPartitions, () => partitionsOf(parts))
     this.#groups = bound('maxGroups', options.maxGroups, () => [...parts.groups.all()].length)
     this.#offsets = bound('maxCommittedOffsets', options.maxCommittedOffsets, () => offsetsOf(parts))
-    this.#memberBytes = bound('the memory of members', MAX_MEMBER_BYTES, () => memberBytesOf(parts))
+    this.#memberBytes = bound('maxMemberBytes', options.maxMemberBytes, () => memberBytesOf(parts))
     this.#transactionalIds = bound('maxTransactionalIds', options.maxTransactionalIds, () => {
       return [...parts.transactions.all()].length
     })

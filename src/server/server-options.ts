@@ -81,6 +81,8 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly maxCommittedOffsets?: number
   /** Default 50,000. */
   readonly maxTransactionalIds?: number
+  /** What members of all groups subscribe to and are assigned. Default 128 MiB. */
+  readonly maxMemberBytes?: number
   /** What clients are told that this is: versions of APIs that came later are not spoken. Default: the newest. */
   readonly as?: Release
   /** Default: none. */
@@ -125,6 +127,7 @@ const OPTIONS = [
   'maxGroups',
   'maxCommittedOffsets',
   'maxTransactionalIds',
+  'maxMemberBytes',
   'metrics',
   'as',
 ] as const
@@ -183,6 +186,7 @@ function boundsOf(options: ServeOptions): BoundsOptions {
     maxGroups: of('maxGroups'),
     maxCommittedOffsets: of('maxCommittedOffsets'),
     maxTransactionalIds: of('maxTransactionalIds'),
+    maxMemberBytes: of('maxMemberBytes'),
   }
 }
 

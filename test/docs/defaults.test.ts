@@ -56,7 +56,7 @@ const CLAIMS: readonly (readonly [page: string, text: string])[] = [
   ['kafka', `\`maxIdleMs\` | ${number(server.DEFAULT_MAX_IDLE_MS)} |`],
   ...Object.entries(DEFAULT_BOUNDS).map(([option, max]): [string, string] => [
     'kafka',
-    `\`${option}\` | ${number(max)} |`,
+    `\`${option}\` | ${option.endsWith('Bytes') ? mib(max) : number(max)} |`,
   ]),
   ['kafka', `in all | ${number(server.MAX_REQUEST_ITEMS)} |`],
 ]

@@ -27,6 +27,7 @@ describe('defaults', () => {
         maxGroups: 50_000,
         maxCommittedOffsets: 1_000_000,
         maxTransactionalIds: 50_000,
+        maxMemberBytes: 134_217_728,
       },
       groups: {
         minSessionTimeoutMs: 6_000,
