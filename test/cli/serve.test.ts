@@ -2,24 +2,18 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { folder, forgetFolders, odradekWith, type Ran, ROOT } from './kit.ts'
+import { Captured, folder, forgetFolders, odradekWith, type Ran, ROOT } from './kit.ts'
 
 afterAll(forgetFolders)
 
 const fixture = (name: string): string => join(ROOT, 'test', 'fixtures', 'tls', name)
 const TLS = ['--tls-cert', fixture('server.crt'), '--tls-key', fixture('server.key')]
 
+const ended = { interrupted: () => AbortSignal.abort() }
+
 /** Starts, and is asked to end at once. */
 function served(...args: string[]): Promise<Ran> {
-  return odradekWith(
-    { interrupted: () => AbortSignal.abort() },
-    'serve',
-    '--port',
-    '0',
-    '--log-level',
-    'error',
-    ...args,
-  )
+  return odradekWith(ended, 'serve', '--port', '0', '--log-level', 'error', ...args)
 }
 
 async function fileOf(text: string): Promise<string> {
@@ -87,6 +81,37 @@ describe('odradek serve', () => {
     )
   })
 
+  it('keeps things in a directory, as durable as it is told', async () => {
+    const data = await folder()
+    expect((await served('--data', data)).stdout).toContain(`Everything is in ${data}.`)
+    expect((await served('-d', data, '--durability', 'os')).code).toBe(0)
+    expect((await served()).stdout).toContain('Everything is in memory, until it ends')
+  })
+
+  it('has several nodes, and tells clients of another address', async () => {
+    const { stdout } = await served('--nodes', '2', '--advertised', 'kafka.example:19092')
+    expect(stdout).toContain("new Kafka({ brokers: ['kafka.example:19092', 'kafka.example:19093'] })")
+    expect((await served('--advertised', '[::1]')).stdout).toMatch(/protocol at \[::1\]:\d+\./)
+    expect((await served('--partitions', '3', '--no-auto-create')).code).toBe(0)
+  })
+
+  it('logs text for people and JSON for everything else, from a level on', async () => {
+    const json = await served('--log-level', 'info')
+    const lines = json.stderr.trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line).message)).toEqual(['listening', 'closing', 'closed'])
+    expect(JSON.parse(lines[0] as string)).toMatchObject({ level: 'info', addresses: [{ node: 0 }] })
+    const text = await served('--log-level', 'info', '--log', 'text')
+    expect(text.stderr).toMatch(
+      /^\S+Z INFO {2}listening addresses=\[\{.*\n\S+Z INFO {2}closing connections=0\n/,
+    )
+    const stderr = new Captured({ tty: true })
+    await odradekWith({ ...ended, stderr }, 'serve', '-p', '0')
+    expect(stderr.text).toMatch(/^\S+Z INFO {2}listening/)
+    expect((await served('--host', '0.0.0.0', '--insecure', '--log-level', 'warn')).stderr).toContain(
+      'they are told to connect to localhost',
+    )
+  })
+
   it('may say that it is an older Kafka', async () => {
     expect((await served('--as', '2.8')).code).toBe(0)
   })
@@ -104,6 +129,18 @@ describe('odradek serve', () => {
     [['-c', 'group.max.size=x'], '--config group.max.size is a whole number from 0 to 2147483647; not "x"'],
     [['-c', 'group.max.sise=5'], '--config: there is no "group.max.sise" here; group.max.size?'],
     [['-c', 'zzz=5'], '--config: there is no "zzz" here; there are group.consumer.heartbeat'],
+    [['--log', 'xml'], '--log is text or json; not "xml"'],
+    [['--log-level', 'loud'], '--log-level is debug, info, warn or error; not "loud"'],
+    [['--durability', 'os'], '--durability goes with --data'],
+    [['--durability', 'none'], '--durability is fsync or os; not "none"'],
+    [
+      ['--advertised', 'a:0'],
+      '--advertised is a host, with a port or without, such as broker.local:9092; not "a:0"',
+    ],
+    [
+      ['--advertised', '0.0.0.0'],
+      'INVALID_ARGUMENT: serve: advertised.host is one that clients can reach, not 0.0.0.0',
+    ],
     [['--user', 'alice'], '--user is name:password; not "alice"'],
     [['--user', ':x'], '--user is name:password; not ":x"'],
     [['--user', 'alice:'], '--user is name:password; not "alice:"'],
