@@ -5,13 +5,7 @@
  *   request ─► Host ─► its page ─► head, text        a text, or pieces of one as they come to be
  */
 import { once } from 'node:events'
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isLoopback } from './addresses.ts'
 import type { Address } from './cluster.ts'
 import { listenError } from './listener.ts'
@@ -58,6 +52,8 @@ export class HttpPort {
     { refused = plain, idleMs = TIMEOUT_MS }: HttpPortOptions = {},
   ): Promise<HttpPort> {
     const local = isLoopback(address.host)
+    // Not imported above: most servers have no such port.
+    const { createServer } = await import('node:http')
     const server = createServer((request, response) => {
       // Who goes away while it is answered is not answered.
       const isNamed = !local || isLoopback(hostIn(request.headers.host ?? ''))

@@ -112,3 +112,15 @@ await broker.close()`
     expect(dear).toEqual([])
   })
 })
+
+describe('startTestServer', () => {
+  it('loads no other package, and of Node nothing that is dear', async () => {
+    const program = `import { startTestServer } from 'odradek/testing'
+const kafka = await startTestServer()
+await kafka.close()`
+    const { files, dear } = await load(['--input-type=module', '--eval', program])
+    expect(files).toContain('odradek/dist/server/server.js')
+    expect(files.filter((path) => !path.startsWith('odradek/'))).toEqual([])
+    expect(dear).toEqual([])
+  })
+})
