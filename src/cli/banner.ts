@@ -2,6 +2,13 @@
 import type { KafkaServer } from '../server/server.ts'
 import { table } from './table.ts'
 
+const EVERYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
+/** Although others could reach it. */
+function isForThisMachine({ addresses, bootstrap }: KafkaServer): boolean {
+  return bootstrap.startsWith('localhost:') && addresses.some(({ host }) => EVERYWHERE.has(host))
+}
+
 /** Ports beside Kafka's. */
 function otherPorts({ metricsAddress }: KafkaServer, faultsUrl: string | undefined): string[] {
   return [
@@ -23,6 +30,7 @@ export function banner(
   const kept = data === undefined ? 'in memory, until it ends; --data <directory> keeps it' : `in ${data}`
   const head = [
     `Odradek serves Kafka's protocol at ${bootstrap}. Everything is ${kept}.`,
+    ...(isForThisMachine(server) ? ['Clients elsewhere need --advertised <a name of this machine>.'] : []),
     ...otherPorts(server, faultsUrl),
     '',
   ]

@@ -107,9 +107,18 @@ describe('odradek serve', () => {
     const stderr = new Captured({ tty: true })
     await odradekWith({ ...ended, stderr }, 'serve', '-p', '0')
     expect(stderr.text).toMatch(/^\S+Z INFO {2}listening/)
-    expect((await served('--host', '0.0.0.0', '--insecure', '--log-level', 'warn')).stderr).toContain(
-      'they are told to connect to localhost',
-    )
+  })
+
+  it('says that clients elsewhere need another address, if they were to come', async () => {
+    const all = ['--host', '0.0.0.0', '--insecure', '--log-level', 'warn']
+    const { stdout, stderr } = await served(...all)
+    expect(stdout).toContain('\nClients elsewhere need --advertised <a name of this machine>.\n')
+    expect(stderr).toContain('they are told to connect to localhost')
+    for (const args of [[], [...all, '--advertised', 'kafka.example'], ['--host', 'localhost']]) {
+      const other = await served(...args)
+      expect({ code: other.code, stderr: other.stderr }).toEqual({ code: 0, stderr: '' })
+      expect(other.stdout).not.toContain('elsewhere')
+    }
   })
 
   it('may say that it is an older Kafka', async () => {
