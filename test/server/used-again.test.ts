@@ -1,7 +1,10 @@
 /** Memory that requests and logs use again holds what somebody still looks at as long as he does. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import type { Broker } from '../../src/broker.ts'
 import { openBroker } from '../../src/index.ts'
@@ -93,7 +96,30 @@ describe('large requests', () => {
       const wrong = read.filter(({ value }, n) => Buffer.from(value as Uint8Array).toString() !== valueAt(n))
       expect(wrong).toEqual([])
     })
-  }, 30_000)
+  }, 60_000)
+})
+
+describe('large requests by TLS', () => {
+  it('are in the log as they were sent', async () => {
+    const file = (name: string): string =>
+      readFileSync(join(import.meta.dirname, '..', 'fixtures', 'tls', name), 'utf8')
+    await using broker = createBroker()
+    await broker.createTopic('large')
+    const tls = { key: file('server.key'), cert: file('server.crt') }
+    await using server = await serve(broker, { port: 0, tls })
+    const { port } = server.addresses[0] as ServerAddress
+    const socket = connect({ host: '127.0.0.1', port, ca: file('ca.crt') })
+    await once(socket, 'secureConnect')
+    using client = new WireClient(socket)
+    await produceAll(
+      client,
+      Array.from({ length: 20 }, (_, n) => produceOf(0, valueAt(n))),
+    )
+    const read = await broker.read('large')
+    const texts = read.map(({ value }) => Buffer.from(value as Uint8Array).toString())
+    expect(texts.every((text, n) => text === valueAt(n))).toBe(true)
+    expect(texts).toHaveLength(20)
+  }, 60_000)
 })
 
 describe('what a request was put together in', () => {
@@ -172,7 +198,7 @@ describe('a response', () => {
       expect(starts).toEqual(Array(starts.length).fill(`0 ${partitionIndex}`))
       expect(starts).toHaveLength(1)
     }
-  }, 30_000)
+  }, 60_000)
 })
 
 describe('a record that a program was handed', () => {
@@ -193,5 +219,5 @@ describe('a record that a program was handed', () => {
       const text = Buffer.from(value).toString()
       expect(text === valueAt(Number.parseInt(text, 10))).toBe(true)
     }
-  }, 30_000)
+  }, 60_000)
 })
