@@ -148,9 +148,9 @@ describe('a name', () => {
 
   it('that a reader of this process waits to open is the first one’s who comes', async () => {
     const { broker, topic } = await withTopic()
-    const opening = topic.subscribe(() => {}, { group: 'g', from: new Date(0) })
+    const opening = codeOf(topic.subscribe(() => {}, { group: 'g', from: new Date(0) }))
     await joined(broker, 'g')
-    expect(await codeOf(opening)).toBe('INCONSISTENT_GROUP')
+    expect(await opening).toBe('INCONSISTENT_GROUP')
   })
 })
 
