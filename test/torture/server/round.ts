@@ -206,6 +206,12 @@ class Round {
 
   async #end(): Promise<void> {
     const rig = this.#rig
+    // Partitions may still be on their way. Alterations go one after the other, so this one is the last.
+    let isAltered = false
+    void rig.kafka.parts.topics.alter(HONEST_TOPIC, {}).finally(() => {
+      isAltered = true
+    })
+    while (!isAltered) await rig.clock.advance(1)
     await this.#deleteTopics(
       ({ retention, partitions }) => retention.ageMs < MINUTE_MS || partitions.length > 100,
     )
