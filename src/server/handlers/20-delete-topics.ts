@@ -13,6 +13,7 @@ import { deleteTopics as api } from '../../wire/messages/20-delete-topics.ts'
 import { NO_UUID } from '../../wire/uuid.ts'
 import { DONE, type Outcome, outcomeOf, refused, repeated, within } from '../admin-errors.ts'
 import { type Handler, handler } from '../handler.ts'
+import { Turns } from '../turns.ts'
 import type { World } from '../world.ts'
 
 type Result = ResponseInputOf<typeof api>['responses'][number]
@@ -29,8 +30,8 @@ export const deleteTopics: Handler = handler(api, async (request, _call, world) 
   const found = asked.map((each) => topicOf(each, world))
   // By its name and by its id.
   const both = repeated(found)
-  const responses = asked.map(async (each, i): Promise<Result> => {
-    const topic = found[i]
+  const pairs = asked.map((each, i) => ({ each, topic: found[i] }))
+  const responses = new Turns(world.parts.ctx).each(pairs, async ({ each, topic }): Promise<Result> => {
     if (twice.has(keyOf(each))) return { ...each, ...refused('INVALID_REQUEST', 'a topic is named twice') }
     if (topic === undefined) return { ...each, ...reasonOf(each) }
     const { name, id: topicId } = topic
@@ -38,7 +39,7 @@ export const deleteTopics: Handler = handler(api, async (request, _call, world) 
     const work = world.parts.topics.delete(name).then(() => DONE, outcomeOf)
     return { name, topicId, ...(await within(world.parts.ctx, request.timeoutMs, work, (late) => late)) }
   })
-  return { throttleTimeMs: 0, responses: await Promise.all(responses) }
+  return { throttleTimeMs: 0, responses: await responses }
 })
 
 function namedIn({ topics, topicNames }: RequestOf<typeof api>): readonly Named[] {
