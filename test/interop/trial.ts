@@ -28,6 +28,8 @@ const GROUP_LIMITS = {
   consumerSessionTimeoutMs: 6_000,
 }
 
+const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
+
 export class Trial {
   readonly drivers = new Drivers()
   /** None where programs are tried. */
@@ -112,7 +114,9 @@ export class Trial {
   }
 
   async #start(port: number): Promise<void> {
-    this.#broker = await openBroker(this.#directory === undefined ? 'memory:' : `file:${this.#directory}`)
+    const url = this.#directory === undefined ? 'memory:' : (`file:${this.#directory}` as const)
+    // Where clients are refused, each of their connections is a warning.
+    this.#broker = await openBroker(url, this.#options.security === undefined ? {} : { logger: QUIET })
     this.#server = await serve(this.#broker, {
       port,
       nodes: this.#options.nodes ?? 1,
