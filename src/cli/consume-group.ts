@@ -6,7 +6,7 @@ import { Fetcher, type FetcherOptions } from '../client/fetcher.ts'
 import { GroupMember, type Membership } from '../client/group-member.ts'
 import { committedOffsets } from '../client/group-offsets.ts'
 import { placeKey, type TopicPartition } from '../client/offsets.ts'
-import { OdradekError } from '../model/errors.ts'
+import { OdradekError, odradekError } from '../model/errors.ts'
 import type { Session } from './cluster-options.ts'
 import type { Io } from './command.ts'
 import type { Position } from './offset-range.ts'
@@ -58,14 +58,26 @@ export async function consumeAsMember(
       isDone = await share.read(session, what, printed, interrupted)
     }
   } finally {
+    await leave(member, io)
+  }
+}
+
+/** Who cannot say that it ends, ends all the same. */
+async function leave(member: GroupMember, io: Io): Promise<void> {
+  try {
     await member.leave()
+  } catch (error) {
+    const { message } = odradekError(error)
+    const what = `the group was not told that this member ends, and waits ${SESSION_TIMEOUT_MS / 1_000} s for it`
+    await say(io.stderr, `odradek: ${what}: ${message}`)
   }
 }
 
 /** The others of a group may take their time: who does not want to wait for them any more need not. */
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const aborted = new Promise<undefined>((resolve) => {
-    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    if (signal.aborted) resolve(undefined)
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
   // Nobody waits for it where the other one was first.
   work.catch(() => undefined)
@@ -96,7 +108,9 @@ class Share {
     interrupted: AbortSignal,
   ): Promise<boolean> {
     const { revoked } = this.#membership
-    const places = await this.#places(session, what)
+    const asked = session.cluster.patiently(() => this.#places(session, what), interrupted)
+    const places = await untilAborted(asked, interrupted)
+    if (places === undefined) return true
     const signal = AbortSignal.any([interrupted, revoked])
     // A member without partitions waits for some; at the end it has nothing to wait for.
     if (places.length === 0 && !what.untilEnd) await ended(signal)

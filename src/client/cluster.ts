@@ -76,6 +76,7 @@ export class KafkaCluster {
   /** By address and line. */
   readonly #connections = new Map<string, Promise<Connection>>()
   readonly #topics = new Map<string, TopicMetadata>()
+  #isClosed = false
 
   constructor(bootstrap: readonly BrokerAddress[], options: ConnectionOptions) {
     this.#bootstrap = bootstrap
@@ -178,13 +179,31 @@ export class KafkaCluster {
     }
   }
 
+  /**
+   * Does it again while no broker can be reached, for as long as what a broker refuses for now is tried again. `stop`:
+   * nobody waits for it any more.
+   */
+  async patiently<T>(work: () => Promise<T>, stop?: AbortSignal): Promise<T> {
+    for (let retries = RETRIES; ; retries--) {
+      try {
+        return await work()
+      } catch (error) {
+        const mayMend = error instanceof OdradekError && error.retriable
+        if (!mayMend || retries === 0 || stop?.aborted === true) throw error
+      }
+      await this.pause()
+    }
+  }
+
   pause(delayMs: number = RETRY_MS): Promise<void> {
     return new Promise((resolve) => {
       this.#options.clock.setTimer(resolve, delayMs)
     })
   }
 
+  /** For good: who still tries, fails. */
   async close(): Promise<void> {
+    this.#isClosed = true
     const connections = [...this.#connections.values()]
     this.#connections.clear()
     for (const opened of await Promise.allSettled(connections)) {
@@ -193,6 +212,7 @@ export class KafkaCluster {
   }
 
   async #connect(address: BrokerAddress, line: string = ''): Promise<Connection> {
+    if (this.#isClosed) throw new OdradekError('CLOSED', 'the cluster is not spoken to any more')
     const key = `${address.host}:${address.port} ${line}`
     const known = this.#connections.get(key)
     if (known !== undefined) {

@@ -5,6 +5,9 @@
  *   join ─► JoinGroup ─► SyncGroup ─► Membership ─► … heartbeats … ─► revoked ─► commit ─► join
  *             ▲ again with the id it was given         │
  *             └── again as somebody new ◄── unknown ───┘
+ *
+ * A coordinator that cannot be reached is looked for again, as a leader is by who fetches. One that kept its groups over
+ * a restart takes the member as it is.
  */
 import type { Clock, Timer } from '../model/clock.ts'
 import { OdradekError } from '../model/errors.ts'
@@ -64,7 +67,7 @@ export class GroupMember {
   #generation = -1
   #owned: readonly AssignedTopic[] = []
   #timer: Timer | undefined
-  #hasLeft = false
+  readonly #left = new AbortController()
 
   constructor(cluster: KafkaCluster, options: GroupMemberOptions) {
     this.#cluster = cluster
@@ -100,7 +103,7 @@ export class GroupMember {
     if (offsets.length === 0) return true
     const { group } = this.#options
     const as = { memberId: this.#memberId, generation: this.#generation }
-    const errorCode = await commitOffsets(this.#cluster, group, offsets, as)
+    const errorCode = await this.#patiently(() => commitOffsets(this.#cluster, group, offsets, as))
     if (errorCode === KAFKA_ERRORS.NONE) return true
     // Offsets are taken as long as the others have not joined; what is refused then belongs to the next generation.
     if (REJOIN.has(errorCode)) return false
@@ -109,10 +112,10 @@ export class GroupMember {
 
   /**
    * At once, so that the others need not wait for the session to time out; also out of a `join` that waits for them, and
-   * which fails then. For good.
+   * which fails then. For good; where the coordinator cannot be reached, it finds out by itself.
    */
   async leave(): Promise<void> {
-    this.#hasLeft = true
+    this.#left.abort()
     this.#timer?.cancel()
     if (this.#memberId === '') return
     const { group } = this.#options
@@ -129,7 +132,7 @@ export class GroupMember {
   async #enter(): Promise<Joined> {
     const { group, topics, sessionTimeoutMs, rebalanceTimeoutMs } = this.#options
     for (;;) {
-      if (this.#hasLeft) throw new OdradekError('CLOSED', `the member has left group "${group}"`)
+      if (this.#left.signal.aborted) throw new OdradekError('CLOSED', `the member has left group "${group}"`)
       const body = {
         groupId: group,
         sessionTimeoutMs,
@@ -141,7 +144,8 @@ export class GroupMember {
         reason: null,
       }
       const waitMs = Math.max(rebalanceTimeoutMs, sessionTimeoutMs)
-      const joined = await this.#cluster.askCoordinator(group, joinGroup, body, codeOf, { waitMs })
+      const ask = () => this.#cluster.askCoordinator(group, joinGroup, body, codeOf, { waitMs })
+      const joined = await this.#patiently(ask)
       if (joined.errorCode === KAFKA_ERRORS.MEMBER_ID_REQUIRED) this.#memberId = joined.memberId
       else if (REJOIN.has(joined.errorCode)) this.#leftBehind(joined.errorCode)
       else if (joined.errorCode !== KAFKA_ERRORS.NONE) throw this.#refused(joined.errorCode)
@@ -165,7 +169,8 @@ export class GroupMember {
       protocolName: PROTOCOL,
       assignments: isLeader ? await this.#assign(joined) : [],
     }
-    return this.#cluster.askCoordinator(group, syncGroup, body, codeOf, { waitMs: rebalanceTimeoutMs })
+    const options = { waitMs: rebalanceTimeoutMs }
+    return this.#patiently(() => this.#cluster.askCoordinator(group, syncGroup, body, codeOf, options))
   }
 
   async #assign({ members }: Joined): Promise<{ memberId: string; assignment: Uint8Array }[]> {
@@ -174,11 +179,16 @@ export class GroupMember {
       topics: subscribedTopics(metadata),
     }))
     const names = [...new Set(subscribed.flatMap(({ topics }) => topics))]
-    const { topics } = await this.#cluster.metadata(names)
+    const { topics } = await this.#patiently(() => this.#cluster.metadata(names))
     const partitionsOf = new Map(topics.map(({ name, partitions }) => [name ?? '', partitions.length]))
     return [...assignRanges(subscribed, partitionsOf)].map(([memberId, assigned]) => {
       return { memberId, assignment: assignmentBytes(assigned) }
     })
+  }
+
+  /** Until the member has left. */
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
+    return this.#cluster.patiently(work, this.#left.signal)
   }
 
   #beat(revoked: AbortController): void {
@@ -198,7 +208,8 @@ export class GroupMember {
     const { group } = this.#options
     const memberId = this.#memberId
     const body = { groupId: group, generationId: this.#generation, memberId, groupInstanceId: null }
-    const { errorCode } = await this.#cluster.askCoordinator(group, heartbeat, body, codeOf)
+    const ask = () => this.#cluster.askCoordinator(group, heartbeat, body, codeOf)
+    const { errorCode } = await this.#patiently(ask)
     if (errorCode === KAFKA_ERRORS.NONE) return true
     if (!REJOIN.has(errorCode)) throw this.#refused(errorCode)
     if (this.#memberId === memberId) this.#leftBehind(errorCode)

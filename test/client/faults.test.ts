@@ -1,8 +1,9 @@
 /** A cluster on a bad day: leaders and coordinators that move, errors, lost connections, and an older Kafka. */
 import { describe, expect, it } from 'vitest'
+import type { Broker } from '../../src/broker.ts'
 import { KafkaCluster } from '../../src/client/cluster.ts'
 import { Fetcher } from '../../src/client/fetcher.ts'
-import { GroupMember } from '../../src/client/group-member.ts'
+import { GroupMember, type Membership } from '../../src/client/group-member.ts'
 import { commitOffsets, committedOffsets } from '../../src/client/group-offsets.ts'
 import { deleteGroup, describeGroup, listGroups } from '../../src/client/groups.ts'
 import { END, offsetsFor } from '../../src/client/offsets.ts'
@@ -91,6 +92,86 @@ describe('a broker that is gone', () => {
     const failed = expect(fetcher.run(new AbortController().signal).next()).rejects
     await client.kafka.close()
     await failed.toMatchObject({ code: 'CONNECTION_FAILED' })
+  })
+})
+
+describe('a coordinator that is gone', () => {
+  /** A member whose server has ended. `back` serves a broker at the same port. */
+  async function lost(time: SystemClock = clock): Promise<{
+    member: GroupMember
+    membership: Membership
+    back(broker: Broker): Promise<void>
+    broker: Broker
+    [Symbol.asyncDispose](): Promise<void>
+  }> {
+    const broker = createBroker()
+    await broker.createTopic('orders')
+    const first = await serve(broker, { port: 0 })
+    const address = addressOf(first.bootstrap)
+    const cluster = new KafkaCluster([address], { ...CONNECTION, clock: time })
+    const timeouts = { sessionTimeoutMs: 10_000, rebalanceTimeoutMs: 10_000, heartbeatMs: 5 }
+    const member = new GroupMember(cluster, { group: 'g', topics: ['orders'], clock, ...timeouts })
+    const membership = await member.join()
+    await first.close({ drainMs: 0 })
+    let again: KafkaServer | undefined
+    return {
+      member,
+      membership,
+      broker,
+      back: async (other) => {
+        again = await serve(other, { port: address.port })
+      },
+      [Symbol.asyncDispose]: async () => {
+        await cluster.close()
+        await again?.close({ drainMs: 0 })
+        await broker.close()
+      },
+    }
+  }
+
+  it('has the same member when it is back, who commits what it has read meanwhile', async () => {
+    await using world = await lost()
+    const { member, membership, broker } = world
+    const committing = member.commit(AT_1)
+    await world.back(broker)
+    expect(await committing).toBe(true)
+    expect(await member.commit([{ ...ORDERS, offset: 0 }])).toBe(true)
+    expect(membership.revoked.aborted).toBe(false)
+    await member.leave()
+  })
+
+  it('has a new member where it has forgotten the old one', async () => {
+    await using world = await lost()
+    await using other = createBroker()
+    await other.createTopic('orders')
+    await world.back(other)
+    expect(await aborted(world.membership.revoked)).toMatchObject({ name: 'AbortError' })
+    expect((await world.member.join()).partitions).toEqual([ORDERS])
+    await world.member.leave()
+  })
+
+  it('is joined when it is back', async () => {
+    await using world = await lost()
+    const joining = world.member.join()
+    await world.back(world.broker)
+    expect((await joining).partitions).toEqual([ORDERS])
+    await world.member.leave()
+  })
+
+  it('is given up when it does not come back, and at once by who leaves', async () => {
+    await using world = await lost(eager)
+    expect(await aborted(world.membership.revoked)).toMatchObject({ code: 'CONNECTION_FAILED' })
+    await expect(world.member.commit(AT_1)).rejects.toMatchObject({ code: 'CONNECTION_FAILED' })
+    const joining = expect(world.member.join()).rejects.toMatchObject({ code: 'CONNECTION_FAILED' })
+    await expect(world.member.leave()).rejects.toMatchObject({ code: 'CONNECTION_FAILED' })
+    await joining
+  })
+
+  it('is not asked any more once the cluster is closed', async () => {
+    await using client = await start()
+    await client.cluster.close()
+    await expect(client.cluster.any()).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(memberOf(client).join()).rejects.toMatchObject({ code: 'CLOSED' })
   })
 })
 
