@@ -23,9 +23,9 @@ import { Rig } from './rig.ts'
 import { type WideRequest, wideRequests } from './wide.ts'
 
 /** Whatever is asked: an answer may have an error in words for each name of a byte. */
-export const MAX_FACTOR = 64
+const MAX_FACTOR = 64
 /** What an answer may have beside that. */
-export const MAX_EXTRA_BYTES: number = 64 * 1024
+const MAX_EXTRA_BYTES: number = 64 * 1024
 const MAX_TURN_MS = 1_000
 const SHOWN = 15
 const PRODUCERS = 200
