@@ -62,6 +62,8 @@ type Parts = Pick<BrokerParts, 'engine' | 'topics' | 'readers' | 'groupOffsets'>
 
 export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup>, JointHost, RemoteMembers {
   readonly ctx: CoreContext
+  /** How long offsets are kept that nobody reads. */
+  readonly offsetRetentionMs: number
   limits: GroupLimits = DEFAULT_GROUP_LIMITS
   readonly topics: Topics
   readonly #readers: Readers
@@ -72,15 +74,16 @@ export class Groups implements GroupHost, ModernHost, ExpiringGroups<WireGroup>,
   readonly #joints = new Map<ModernGroup, JointGroup>()
   #ended = false
 
-  constructor(ctx: CoreContext, parts: Parts, retentionMs: number) {
+  constructor(ctx: CoreContext, parts: Parts, offsetRetentionMs: number) {
     this.ctx = ctx
+    this.offsetRetentionMs = offsetRetentionMs
     this.topics = parts.topics
     this.#readers = parts.readers
     this.offsets = parts.groupOffsets
     this.#store = new GroupStore(parts.engine, (error, name) =>
       ctx.events.error(error, `storing group "${name}"`),
     )
-    this.#expiry = new GroupExpiry(ctx, parts.topics, parts.groupOffsets, this, retentionMs)
+    this.#expiry = new GroupExpiry(ctx, parts.topics, parts.groupOffsets, this, offsetRetentionMs)
   }
 
   /** For whoever serves them, from now on: nobody could be heard of before. */

@@ -5,7 +5,7 @@
 import type { ConfigDefinition } from './config-definitions.ts'
 import { TOPIC_CONFIGS } from './config-definitions.ts'
 import { CONFIG_SOURCES, CONFIG_TYPES, type ConfigType } from './config-values.ts'
-import { GROUP_CONFIGS } from './group-options.ts'
+import { GROUP_CONFIGS, OFFSET_RETENTION, offsetRetentionMinutes } from './group-options.ts'
 import type { ConfigTexts, TopicConfigs } from './topic-configs.ts'
 import type { World } from './world.ts'
 
@@ -71,6 +71,12 @@ export function brokerEntries({ cluster, options, configs, parts }: World, id: n
       'int',
       String(options.defaultPartitions),
       'Partitions of a topic that says nothing of them.',
+    ],
+    [
+      OFFSET_RETENTION.name,
+      'int',
+      String(offsetRetentionMinutes(parts.groups.offsetRetentionMs)),
+      OFFSET_RETENTION.documentation,
     ],
     ...GROUP_CONFIGS.map(({ name, option, documentation }): Given => {
       return [name, 'int', String(parts.groups.limits[option]), documentation]

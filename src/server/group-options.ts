@@ -3,6 +3,7 @@
 import type { GroupLimits } from '../coordinator/classic-requests.ts'
 import { DEFAULT_GROUP_LIMITS } from '../coordinator/groups.ts'
 import { count, invalid, known, nonNegative } from '../core/settings.ts'
+import { DEFAULT_OFFSET_RETENTION_MS } from '../model/limits.ts'
 
 /** Times and sizes of groups. Clients say what they want; this is what they get. */
 export interface GroupOptions {
@@ -50,8 +51,17 @@ export const GROUP_CONFIGS: readonly GroupConfig[] = [
     'The shortest session that a member may ask for.'),
 ]
 
+export const MINUTE_MS = 60_000
+
+/** Kafka's name of what is an option of the broker, `offsetRetentionMs`: its own readers go by it too. */
+export const OFFSET_RETENTION = {
+  name: 'offsets.retention.minutes',
+  fallback: DEFAULT_OFFSET_RETENTION_MS / MINUTE_MS,
+  documentation: 'How long offsets are kept that nobody reads.',
+} as const
+
 const NAMES = GROUP_CONFIGS.map(({ option }) => option)
-const MAX_MS = 2 ** 31 - 1
+const MAX_INT = 2 ** 31 - 1
 
 /** With defaults filled in. @throws OdradekError INVALID_ARGUMENT */
 export function groupSettings(options: GroupOptions | undefined): GroupLimits {
@@ -78,6 +88,11 @@ export function groupSettings(options: GroupOptions | undefined): GroupLimits {
 
 /** As the protocol has them: whole, in 31 bits. */
 function whole(name: GroupOption, value: number): number {
-  if (Number.isInteger(value) && value <= MAX_MS) return value
-  throw invalid(`groups.${name} is a whole number up to ${MAX_MS}; got ${value}`)
+  if (Number.isInteger(value) && value <= MAX_INT) return value
+  throw invalid(`groups.${name} is a whole number up to ${MAX_INT}; got ${value}`)
+}
+
+/** In whole minutes, as the protocol has them. */
+export function offsetRetentionMinutes(offsetRetentionMs: number): number {
+  return Math.min(Math.ceil(offsetRetentionMs / MINUTE_MS), MAX_INT)
 }

@@ -2,6 +2,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { describeConfigs } from '../../src/wire/messages/32-describe-configs.ts'
+import { WireClient } from '../server/wire-client.ts'
 import { Captured, folder, forgetFolders, odradekWith, type Ran, ROOT } from './kit.ts'
 
 afterAll(forgetFolders)
@@ -81,6 +83,32 @@ describe('odradek serve', () => {
     )
   })
 
+  it('goes by the configs, and tells clients so', async () => {
+    const [stop, stdout] = [new AbortController(), new Captured()]
+    const write = stdout.write.bind(stdout)
+    const port = new Promise<number>((resolve) => {
+      stdout.write = (text, done) => {
+        write(text, done)
+        resolve(Number(/127\.0\.0\.1:(\d+)/.exec(stdout.text)?.[1]))
+      }
+    })
+    const configs = ['-c', 'offsets.retention.minutes=5', '-c', 'group.max.size=7']
+    const io = { stdout, interrupted: () => stop.signal }
+    const running = odradekWith(io, 'serve', '-p', '0', '--log-level', 'error', ...configs)
+    using client = await WireClient.connect({ host: '127.0.0.1', port: await port })
+    const resources = [{ resourceType: 4, resourceName: '0', configurationKeys: null }]
+    const { results } = await client.ask(describeConfigs, 4, {
+      resources,
+      includeSynonyms: false,
+      includeDocumentation: false,
+    })
+    const told = new Map(results[0]?.configs.map(({ name, value }) => [name, value]))
+    expect(told.get('offsets.retention.minutes')).toBe('5')
+    expect(told.get('group.max.size')).toBe('7')
+    stop.abort()
+    expect((await running).code).toBe(0)
+  })
+
   it('keeps things in a directory, as durable as it is told', async () => {
     const data = await folder()
     expect((await served('--data', data)).stdout).toContain(`Everything is in ${data}.`)
@@ -137,6 +165,11 @@ describe('odradek serve', () => {
     [['-c', 'group.max.size'], '--config is name=value; not "group.max.size"'],
     [['-c', 'group.max.size=x'], '--config group.max.size is a whole number from 0 to 2147483647; not "x"'],
     [['-c', 'group.max.sise=5'], '--config: there is no "group.max.sise" here; group.max.size?'],
+    [['-c', 'offsets.retention.minutes=0'], '--config offsets.retention.minutes is a whole number from 1 to'],
+    [
+      ['-c', 'offset.retention.minutes=5'],
+      '--config: there is no "offset.retention.minutes" here; offsets.ret',
+    ],
     [['-c', 'zzz=5'], '--config: there is no "zzz" here; there are group.consumer.heartbeat'],
     [['--log', 'xml'], '--log is text or json; not "xml"'],
     [['--log-level', 'loud'], '--log-level is debug, info, warn or error; not "loud"'],

@@ -3,7 +3,7 @@
 import { type Broker, type OpenOptions, openBroker } from '../../index.ts'
 import { SystemClock } from '../../model/clock.ts'
 import type { FaultControl } from '../../server/fault-control.ts'
-import { GROUP_CONFIGS, type GroupOptions } from '../../server/group-options.ts'
+import { GROUP_CONFIGS, type GroupOptions, MINUTE_MS, OFFSET_RETENTION } from '../../server/group-options.ts'
 import { type KafkaServer, RELEASES, serve as serveBroker } from '../../server/server.ts'
 import { type Arguments, argumentsOf, NO_WORDS, near, numberOf, pairsOf } from '../arguments.ts'
 import { banner } from '../banner.ts'
@@ -13,7 +13,7 @@ import { Printer } from '../printer.ts'
 import { clientSettings, SECURITY_HELP, SECURITY_OPTIONS, securityOptions } from '../security.ts'
 import { table } from '../table.ts'
 
-const CONFIG_ROWS = GROUP_CONFIGS.map(({ name, fallback, documentation }) => [
+const CONFIG_ROWS = [...GROUP_CONFIGS, OFFSET_RETENTION].map(({ name, fallback, documentation }) => [
   `  ${name}`,
   String(fallback),
   documentation,
@@ -97,11 +97,12 @@ async function serve(args: readonly string[], io: Io): Promise<number> {
   const clock = new SystemClock()
   const logger = logTo(io.stderr, { ...logOptions(options, io), now: () => clock.now() })
   const security = await securityOptions(given)
-  const settings = { ...listenerOptions(options), ...groupOptions(given), ...security }
+  const { retention, groups } = configOptions(given)
+  const settings = { ...listenerOptions(options), groups, ...security }
   const faultsPort = numberOf('faults-port', options['faults-port'], { min: 0, max: 65_535 })
   const interrupted = io.interrupted()
   const engine = engineOptions(options)
-  const broker = await openBroker(engine.url, { ...engine.settings, clock, logger })
+  const broker = await openBroker(engine.url, { ...engine.settings, ...retention, clock, logger })
   try {
     const { server, control } = await opened(broker, settings, faultsPort)
     clock.hold(true)
@@ -166,18 +167,26 @@ function listenerOptions(options: Given): Parameters<typeof serveBroker>[1] {
 }
 
 /** @throws UsageError */
-function groupOptions({ lists }: Arguments): { groups?: GroupOptions } {
+function configOptions({ lists }: Arguments): {
+  groups: GroupOptions
+  retention: { offsetRetentionMs?: number }
+} {
   const groups: Record<string, number> = {}
+  let retention = {}
   for (const [name, value] of pairsOf('config', lists.config)) {
     const option = GROUP_CONFIGS.find((each) => each.name === name)?.option
-    if (option === undefined) throw unknownConfig(name)
-    groups[option] = numberOf(`config ${name}`, value, { min: 0, max: 2 ** 31 - 1 }) as number
+    const isRetention = name === OFFSET_RETENTION.name
+    if (option === undefined && !isRetention) throw unknownConfig(name)
+    const bounds = { min: isRetention ? 1 : 0, max: 2 ** 31 - 1 }
+    const number = numberOf(`config ${name}`, value, bounds) as number
+    if (option === undefined) retention = { offsetRetentionMs: number * MINUTE_MS }
+    else groups[option] = number
   }
-  return lists.config === undefined ? {} : { groups }
+  return { groups, retention }
 }
 
 function unknownConfig(name: string): UsageError {
-  const known = GROUP_CONFIGS.map((each) => each.name)
+  const known = [...GROUP_CONFIGS, OFFSET_RETENTION].map((each) => each.name)
   const meant = near(name, known)
   const hint = meant === undefined ? `; there are ${known.join(', ')}` : `; ${meant}?`
   return new UsageError(`--config: there is no "${name}" here${hint}`)

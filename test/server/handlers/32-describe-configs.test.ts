@@ -133,8 +133,17 @@ describe('DescribeConfigs of other things', () => {
     expect(value('advertised.listeners')).toBe('PLAINTEXT://localhost:9093')
     expect(value('log.retention.bytes')).toBe('268435456')
     expect(value('log.retention.ms')).toBe('604800000')
+    expect(value('offsets.retention.minutes')).toBe('10080')
     for (const { readOnly } of configs.values()) expect(readOnly).toBe(true)
     expect([...configs.keys()]).toEqual([...configs.keys()].sort())
+  })
+
+  it.each([
+    [90_000, '2'],
+    [Number.POSITIVE_INFINITY, '2147483647'],
+  ])('answers how long offsets are kept in whole minutes: %d ms', async (offsetRetentionMs, minutes) => {
+    const { configs } = await describeOne(inMemory({ broker: { offsetRetentionMs } }), 'broker', '0')
+    expect(configs.get('offsets.retention.minutes')?.value).toBe(minutes)
   })
 
   it('answers nothing for all brokers together, their loggers, groups and client metrics', async () => {
