@@ -1,8 +1,9 @@
 /** Finds the data directory that a command line names, and who is at work in it. Nothing in it is changed. */
 import { stat } from 'node:fs/promises'
+import { isDataDirectory } from '../log/file/data-directory.ts'
 import { storageError, systemCode } from '../log/file/fs.ts'
 import { NodeFileSystem } from '../log/file/fs-node.ts'
-import { type DirectoryOptions, isDataDirectory } from '../log/file/inspect.ts'
+import type { DirectoryOptions } from '../log/file/inspect.ts'
 import { type LockOwner, lockOwner } from '../log/file/lock-node.ts'
 import { loadCrc32c } from '../node/crc32c.ts'
 import type { Words } from './arguments.ts'

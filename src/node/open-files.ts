@@ -1,9 +1,10 @@
 /** Opens a broker on a data directory: the file engine with what only Node has for it. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Broker, type BrokerOptions, type BrokerPlugs, type TopicMap } from '../broker.ts'
 import { count, flag, invalid, oneOf, positive } from '../core/settings.ts'
 import { closeQuietly } from '../log/file/close-all.ts'
+import { foreignNames } from '../log/file/data-directory.ts'
 import {
   FILE_DEFAULTS,
   type FileEngineContext,
@@ -35,6 +36,7 @@ export async function openFiles<Map extends object = TopicMap>(
   const path = pathOf(url)
   const checked = checkedOptions(files)
   const fs = await NodeFileSystem.at(path)
+  await checkNobodyElses(path, fs)
   const lock = await lockDirectory(path)
   const clock = options.clock ?? new SystemClock()
   const early: [error: unknown, what: string][] = []
@@ -58,6 +60,17 @@ export async function openFiles<Map extends object = TopicMap>(
     await closeQuietly([() => engine.close()])
     throw error
   }
+}
+
+/** Whoever mistypes a path must not find a broker's files among other ones. */
+async function checkNobodyElses(path: string, fs: NodeFileSystem): Promise<void> {
+  const [first, ...others] = await foreignNames(fs)
+  if (first === undefined) return
+  const more = others.length === 0 ? '' : ` and ${others.length} more`
+  throw invalid(
+    `${path} is not empty and no data directory of Odradek: it holds ${first}${more}; ` +
+      `name one of its own, such as ${join(path, 'odradek')}`,
+  )
 }
 
 async function orRelease<T>(opening: Promise<T>, lock: DirectoryLock): Promise<T> {

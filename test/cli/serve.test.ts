@@ -114,6 +114,9 @@ describe('odradek serve', () => {
     expect((await served('--data', data)).stdout).toContain(`Everything is in ${data}.`)
     expect((await served('-d', data, '--durability', 'os')).code).toBe(0)
     expect((await served()).stdout).toContain('Everything is in memory, until it ends')
+    const { code, stderr } = await served('-d', ROOT)
+    expect(code).toBe(2)
+    expect(stderr).toContain(`INVALID_ARGUMENT: ${ROOT} is not empty and no data directory of Odradek`)
   })
 
   it('has several nodes, and tells clients of another address', async () => {

@@ -1,5 +1,5 @@
 /** A broker on a directory of the real disk, through the front door. */
-import { cp, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -29,6 +29,42 @@ describe('openBroker on a directory', () => {
     for (const each of ['checkpoint', 'journal/a', 'journal/b']) {
       expect((await stat(join(path, each))).mode & 0o777).toBe(0o600)
     }
+  })
+
+  it('is refused where somebody else keeps things, which stay as they are', async () => {
+    await mkdir(join(root, 'src'))
+    await writeFile(join(root, 'package.json'), '{}')
+    const opening = openBroker(`file:${root}`)
+    await expect(opening).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: `${root} is not empty and no data directory of Odradek: it holds package.json and 1 more; name one of its own, such as ${join(root, 'odradek')}`,
+    })
+    expect((await readdir(root)).sort()).toEqual(['package.json', 'src'])
+    // An empty directory with a name of ours says nothing.
+    await mkdir(join(root, 'logs'))
+    expect(await codeOf(openBroker(`file:${root}`))).toBe('INVALID_ARGUMENT')
+    await rm(join(root, 'src'), { recursive: true })
+    expect(await codeOf(openBroker(`file:${root}`))).toBe('INVALID_ARGUMENT')
+    await rm(join(root, 'package.json'))
+    await (await openBroker(`file:${root}`)).close()
+  })
+
+  it.each([
+    ['of a new disk', ['lost+found/', '.Trash-0/', '.gitkeep', 'Thumbs.db']],
+    [
+      'that a broker has begun',
+      ['lock.0a1b2c3d.sock', 'lock.0a1b2c3d.new', 'journal/', 'logs/', 'torn/', 'checkpoint.new'],
+    ],
+    ['that a broker has begun, with things that came later', ['lock.1', 'notes.txt']],
+  ])('takes a directory %s', async (_, names) => {
+    for (const name of names) {
+      if (name.endsWith('/')) await mkdir(join(root, name))
+      else await writeFile(join(root, name), '')
+    }
+    const broker = await openBroker(`file:${root}`)
+    await broker.close()
+    await writeFile(join(root, 'notes.txt'), 'ours')
+    await (await openBroker(`file:${root}`)).close()
   })
 
   it('takes a path, or a URL with an empty host', async () => {

@@ -15,14 +15,14 @@ import { CHECKPOINT_FILE, readCheckpoint } from './checkpoint.ts'
 import { DamagedFile } from './damage.ts'
 import type { FileSystem } from './fs.ts'
 import type { EntryVisitor, LogId } from './group.ts'
-import { JOURNAL_DIRECTORY, JOURNAL_FILES } from './journal.ts'
+import { JOURNAL_FILES } from './journal.ts'
 import { walkEntries } from './journal-entries.ts'
 import type { JournalTail } from './journal-reader.ts'
 import { applyChanges } from './meta.ts'
 import { type Aside, keyOf, livingEntries, planRecovery, type RecoveryPlan } from './recovery-plan.ts'
 import { describeSegments, type SegmentDescription } from './segment-check.ts'
 import { logsOnDisk } from './segment-files.ts'
-import { directoryOf, LOGS_DIRECTORY } from './segment-paths.ts'
+import { directoryOf } from './segment-paths.ts'
 import type { Cut } from './segment-plan.ts'
 
 /** A topic's entry in `Meta`, which has its name. */
@@ -142,13 +142,6 @@ export interface DataDirectory {
   readonly plan: RecoveryPlan | undefined
   readonly damage: DamagedFile | undefined
   readonly report: Inspection
-}
-
-/** Whether the file system has a data directory. */
-export async function isDataDirectory(fs: FileSystem): Promise<boolean> {
-  if (await fs.exists(CHECKPOINT_FILE)) return true
-  for (const name of [JOURNAL_DIRECTORY, LOGS_DIRECTORY]) if ((await fs.list(name)).length > 0) return true
-  return (await fs.list('')).some((name) => /^lock\.\d+$/.test(name))
 }
 
 /** @throws OdradekError UNSUPPORTED for the format of a later version, STORAGE_ERROR */
