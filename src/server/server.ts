@@ -38,6 +38,7 @@ import {
   serverSettings,
 } from './server-options.ts'
 import type { Door } from './session.ts'
+import { SparseLog } from './sparse-log.ts'
 import { Traffic } from './traffic.ts'
 import { World } from './world.ts'
 
@@ -121,6 +122,8 @@ export class KafkaServer implements AsyncDisposable {
   readonly #traffic = new Traffic()
   #metrics: HttpPort | undefined
   readonly #places: Places
+  /** Of handshakes. */
+  readonly #failures: SparseLog
   readonly #connections = new Set<Connection>()
   /** Those of connections, and those that have not come to be one. */
   readonly #sockets = new Set<Socket>()
@@ -157,6 +160,7 @@ export class KafkaServer implements AsyncDisposable {
     this.#onClosed = onClosed
     this.#listeners = open.map(({ listener }) => listener)
     this.#places = new Places(limits)
+    this.#failures = new SparseLog(this.#ctx.clock)
     this.#shared = {
       ctx: this.#ctx,
       router: new Router(
@@ -191,10 +195,7 @@ export class KafkaServer implements AsyncDisposable {
       each.listener.start({
         admit: (socket) => this.#admit(socket),
         accept: (socket) => this.#accept(socket, door),
-        failed: (client, reason, gone) => {
-          const about = { client, listener: door.listener, reason }
-          this.#ctx.logger[gone ? 'debug' : 'warn'](about, 'a connection did not become a secure one')
-        },
+        failed: (client, reason, gone) => this.#insecure({ client, listener: door.listener, reason }, gone),
         onError: (error) =>
           this.#ctx.logger.error({ error }, `a connection could not be taken: ${messageOf(error)}`),
       })
@@ -275,6 +276,18 @@ export class KafkaServer implements AsyncDisposable {
       this.#refusing = false
     })
     return true
+  }
+
+  #insecure(about: { readonly client: string; readonly reason: string }, gone: boolean): void {
+    const message = 'a connection did not become a secure one'
+    if (gone) {
+      this.#ctx.logger.debug(about, message)
+      return
+    }
+    const leftOut = this.#failures.take(about.client)
+    if (leftOut === undefined) return
+    const more = leftOut === 0 ? {} : { leftOut }
+    this.#ctx.logger.warn({ ...about, ...more }, message)
   }
 
   #accept(socket: Socket, door: Door): void {

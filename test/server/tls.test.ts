@@ -9,6 +9,7 @@ import { createBroker } from '../../src/memory.ts'
 import type { Logger } from '../../src/model/views.ts'
 import { type KafkaServer, serve } from '../../src/server/server.ts'
 import type { ServeOptions } from '../../src/server/server-options.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { apiVersions } from '../../src/wire/messages/18-api-versions.ts'
 import { codeThrown } from '../support/world.ts'
 import { requesterOf } from './sasl-client.ts'
@@ -98,6 +99,31 @@ describe('a listener with a certificate', () => {
     expect(to.warnings).toEqual([
       'this looks like a plaintext client on a TLS port: the listener has TLS on, the client has not',
     ])
+  })
+
+  it('says so once a minute where a client comes again and again, with how often', async () => {
+    const clock = new ManualClock()
+    const told: object[] = []
+    const logger: Logger = { debug() {}, info() {}, warn: (details) => void told.push(details), error() {} }
+    const broker = createBroker({ logger, clock })
+    const server = await serve(broker, { port: 0, tls })
+    ends.push(
+      async () => void (await broker.close()),
+      () => server.close({ drainMs: 0 }),
+    )
+    const port = server.addresses[0]?.port as number
+    const comeInPlaintext = async (): Promise<void> => {
+      const client = await WireClient.connect({ host: '127.0.0.1', port })
+      client.send(requestOf(apiVersions, 0, {}))
+      await client.closed
+    }
+    for (let i = 0; i < 4; i++) await comeInPlaintext()
+    expect(told).toHaveLength(1)
+    expect(told[0]).not.toHaveProperty('leftOut')
+    await clock.advance(60_000)
+    for (let i = 0; i < 4; i++) await comeInPlaintext()
+    expect(told).toHaveLength(2)
+    expect(told[1]).toMatchObject({ client: '127.0.0.1', leftOut: 3 })
   })
 
   it('says so where a client comes by HTTP', async () => {
