@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Connection } from '../../src/client/connection.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
@@ -74,6 +76,7 @@ describe('a connection', () => {
     const connection = await Connection.open(address, CONNECTION)
     expect(connection.versionOf(fetch)).toBeUndefined()
     await expect(connection.request(metadata, { topics: [] })).rejects.toMatchObject({ code: 'UNSUPPORTED' })
+    expect(() => connection.send(metadata, { topics: [] })).toThrow('does not speak Metadata')
     connection.close()
     server.close()
   })
@@ -81,6 +84,7 @@ describe('a connection', () => {
   it('ends with an answer that was not asked for, with one that is too large, and when the broker goes', async () => {
     const answers = [
       (chunk: Buffer) => versionsAnswer(chunk, 0, 99),
+      () => Buffer.from([0, 0, 0, 2, 1, 1]),
       () => Buffer.from([0x7f, 0xff, 0xff, 0xff]),
       () => undefined,
     ]
@@ -90,10 +94,54 @@ describe('a connection', () => {
       else socket.write(answer)
     })
     const open = () => Connection.open({ host: '127.0.0.1', port }, CONNECTION)
-    await expect(open()).rejects.toMatchObject({ message: expect.stringContaining('what was not asked') })
+    for (let i = 0; i < 2; i++) {
+      await expect(open()).rejects.toMatchObject({ message: expect.stringContaining('what was not asked') })
+    }
     await expect(open()).rejects.toMatchObject({ message: expect.stringContaining('bytes; at most') })
     await expect(open()).rejects.toMatchObject({ code: 'CONNECTION_FAILED' })
     server.close()
+  })
+
+  it('may be by TLS, to a broker that has a certificate of the authority', async () => {
+    const file = (name: string): string =>
+      readFileSync(join(import.meta.dirname, '..', 'fixtures', 'tls', name), 'utf8')
+    const tls = { key: file('server.key'), cert: file('server.crt') }
+    await using kafka = await startTestServer({ tls })
+    const { port } = addressOf(kafka.bootstrap)
+    for (const host of ['localhost', '127.0.0.1']) {
+      const connection = await Connection.open({ host, port }, { ...CONNECTION, tls: { ca: file('ca.crt') } })
+      expect((await connection.request(metadata, { topics: [] })).brokers).toHaveLength(1)
+      connection.close()
+    }
+    await expect(
+      Connection.open({ host: 'localhost', port }, { ...CONNECTION, tls: {} }),
+    ).rejects.toMatchObject({
+      code: 'CONNECTION_FAILED',
+      message: expect.stringContaining('certificate'),
+    })
+  })
+
+  it('is given up where nobody answers on the way to it, in the time that it was told', async () => {
+    const clock = new ManualClock()
+    const asked = deferred()
+    const { server, port } = await fake(() => asked.resolve(undefined))
+    // It hears the beginning of a handshake, and says nothing.
+    const options = { ...CONNECTION, clock, timeoutMs: 500, tls: {} }
+    const opening = Connection.open({ host: '127.0.0.1', port }, options)
+    const failed = expect(opening).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      message: `127.0.0.1:${port} does not answer`,
+    })
+    await asked.promise
+    await clock.advance(500)
+    await failed
+    server.close()
+  })
+
+  it('names an IPv6 address so that the port can be told from it', async () => {
+    await expect(Connection.open({ host: '::1', port: 1 }, CONNECTION)).rejects.toMatchObject({
+      message: '[::1]:1: nobody listens there',
+    })
   })
 
   it('waits for an answer as long as it was told, and ends then', async () => {

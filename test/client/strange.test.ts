@@ -1,5 +1,6 @@
 /** Brokers that answer less than was asked, or what nobody would expect: that is said, and nothing is made up. */
 import { describe, expect, it } from 'vitest'
+import { Fetcher, type ReadFrom } from '../../src/client/fetcher.ts'
 import { commitOffsets, committedOffsets } from '../../src/client/group-offsets.ts'
 import { deleteGroup, describeGroup } from '../../src/client/groups.ts'
 import { END, offsetsFor } from '../../src/client/offsets.ts'
@@ -10,6 +11,8 @@ import {
   listTopics,
   topicConfigs,
 } from '../../src/client/topics.ts'
+import { BatchBuilder } from '../../src/log/format/batch-builder.ts'
+import { fetch } from '../../src/wire/messages/01-fetch.ts'
 import { listOffsets } from '../../src/wire/messages/02-list-offsets.ts'
 import { metadata } from '../../src/wire/messages/03-metadata.ts'
 import { offsetCommit } from '../../src/wire/messages/08-offset-commit.ts'
@@ -21,14 +24,17 @@ import { describeConfigs } from '../../src/wire/messages/32-describe-configs.ts'
 import { deleteGroups } from '../../src/wire/messages/42-delete-groups.ts'
 import { incrementalAlterConfigs } from '../../src/wire/messages/44-incremental-alter-configs.ts'
 import { consumerGroupDescribe } from '../../src/wire/messages/69-consumer-group-describe.ts'
+import { formats, textOf } from './kit.ts'
 import { StrangeBroker } from './strange-broker.ts'
 
+const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAAw'
 const UNKNOWN = { code: 'REFUSED', message: expect.stringContaining('UNKNOWN_SERVER_ERROR') }
 
 /** A topic `t` of one partition, which the broker leads. */
 function withTopic(broker: () => StrangeBroker): object {
+  const topicId = TOPIC_ID
   const partitions = [{ errorCode: 0, partitionIndex: 0, leaderId: 0, replicaNodes: [0], isrNodes: [0] }]
-  return { brokers: broker().brokers, topics: [{ errorCode: 0, name: 't', partitions }] }
+  return { brokers: broker().brokers, topics: [{ errorCode: 0, name: 't', topicId, partitions }] }
 }
 
 describe('a broker that leaves out what it was asked for', () => {
@@ -66,6 +72,54 @@ describe('a broker that leaves out what it was asked for', () => {
     )
     const asked = offsetsFor(broker.cluster, [{ topic: 't', partition: 0, timestamp: END }])
     await expect(asked).rejects.toMatchObject({ code: 'UNKNOWN_TOPIC' })
+  })
+})
+
+describe('a broker whose records are wrong', () => {
+  const batch = (count: number): Uint8Array => {
+    const builder = new BatchBuilder()
+    builder.open(0, 1)
+    for (let i = 0; i < count; i++) builder.add(new TextEncoder().encode(`v${i}`), null, null, 1)
+    return builder.finish({ leaderEpoch: -1 })
+  }
+
+  /** Answers a fetch of `t/0`, and then nothing more. */
+  async function read(
+    answer: object,
+    from: Partial<ReadFrom> = {},
+    whole: object = {},
+  ): Promise<(string | null)[]> {
+    const partition = { partitionIndex: 0, errorCode: 0, highWatermark: 9, abortedTransactions: null }
+    const responses = [{ topic: 't', topicId: TOPIC_ID, partitions: [{ ...partition, ...answer }] }]
+    await using broker: StrangeBroker = await StrangeBroker.start(
+      [metadata, () => withTopic(() => broker)],
+      [fetch, { errorCode: 0, responses, ...whole }],
+    )
+    const place = { topic: 't', partition: 0, offset: 0, end: 1, ...from }
+    const records: (string | null)[] = []
+    const fetcher = new Fetcher(broker.cluster, [place], formats)
+    for await (const each of fetcher.run(new AbortController().signal))
+      records.push(...each.records.map(textOf))
+    return records
+  }
+
+  it('gives more than was asked for: what lies before and behind is left out', async () => {
+    expect(await read({ records: batch(3) }, { offset: 1, end: 2 })).toEqual(['v1'])
+  })
+
+  it('gives what is damaged: nothing of that is shown', async () => {
+    const damaged = batch(1)
+    damaged[damaged.length - 1] = (damaged[damaged.length - 1] as number) ^ 1
+    await expect(read({ records: damaged })).rejects.toMatchObject({
+      code: 'CORRUPT_LOG',
+      message: expect.stringMatching(/^t\/0 after offset -1: /),
+    })
+  })
+
+  it('fails at all of it: its error is told', async () => {
+    await expect(read({}, {}, { errorCode: 29 })).rejects.toMatchObject({
+      message: expect.stringContaining('TOPIC_AUTHORIZATION_FAILED'),
+    })
   })
 })
 

@@ -84,6 +84,35 @@ describe('a connection by TLS', () => {
     await listener.close()
   })
 
+  it('may shake hands before somebody takes it, or after', async () => {
+    const listener = await open()
+    const early = await connected(listener.address.port)
+    await turns()
+    const accepted = new Promise<Socket>((resolve) => listener.start({ ...NOBODY, accept: resolve }))
+    const client = tlsConnect({ socket: early, servername: 'localhost', ca: file('ca.crt') })
+    const taken = await accepted
+    client.destroy()
+    taken.destroy()
+    await listener.close()
+  })
+
+  it('is not handed over when it has gone before somebody takes it', async () => {
+    const listener = await open()
+    const under = await connected(listener.address.port)
+    const client = tlsConnect({ socket: under, servername: 'localhost', ca: file('ca.crt') })
+    client.on('error', () => {})
+    await new Promise<void>((resolve) => client.once('secureConnect', () => resolve()))
+    await turns()
+    under.resetAndDestroy()
+    await turns()
+    const heard: string[] = []
+    const admit = () => heard.push('admitted') > 0
+    listener.start({ ...NOBODY, admit, accept: () => heard.push('accepted') })
+    await turns()
+    expect(heard).toEqual([])
+    await listener.close()
+  })
+
   it('may be refused, or fail in the middle of its handshake', async () => {
     const listener = await open()
     const told: string[] = []
