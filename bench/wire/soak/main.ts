@@ -47,6 +47,8 @@ const MIN_INTERVAL_MS = 5_000
 /** Sockets of clients that broke off are closed by then. */
 const REST_MS = 500
 const LOG_BYTES = 16 * 1_024 * 1_024
+/** Of transactions, which are small: these logs must be full, and the index of aborted ones with them, after the warm-up. */
+const LEDGER_BYTES = 1_024 * 1_024
 const MEMBERS = 4
 const COMMITTED = 1
 const TRANSACTIONS_END_MS = 20_000
@@ -72,7 +74,7 @@ async function holding(): Promise<Holding> {
 }
 
 const control = await Connection.open(port)
-const configs = { 'retention.bytes': String(LOG_BYTES) }
+const keeping = (bytes: number): Record<string, string> => ({ 'retention.bytes': String(bytes) })
 const tally: Tally = {
   produced: 0,
   fetched: 0,
@@ -84,9 +86,9 @@ const tally: Tally = {
 }
 const ground: Ground = {
   port,
-  topic: await createTopic(control, 6, configs),
+  topic: await createTopic(control, 6, keeping(LOG_BYTES)),
   batch: template(1_024, Date.now()),
-  ledger: await createTopic(control, 3, configs),
+  ledger: await createTopic(control, 3, keeping(LEDGER_BYTES)),
   random: random(Number(flags.seed)),
   tally,
 }
