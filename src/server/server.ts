@@ -278,7 +278,7 @@ export class KafkaServer implements AsyncDisposable {
     return true
   }
 
-  #insecure(about: { readonly client: string; readonly reason: string }, gone: boolean): void {
+  #insecure(about: { client: string; listener: string; reason: string }, gone: boolean): void {
     const message = 'a connection did not become a secure one'
     if (gone) {
       this.#ctx.logger.debug(about, message)
