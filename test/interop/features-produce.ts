@@ -5,6 +5,8 @@ import type { Feature } from './feature.ts'
 import { ended, reads, TOPIC, text, untilProduced } from './values.ts'
 
 const COUNT = 100
+/** With its key and the batch around it, below a megabyte, where librdkafka and brokers begin to refuse. */
+const LARGE_BYTES = 900_000
 export const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
 function produces(args: object): Feature['run'] {
@@ -57,6 +59,28 @@ export const PRODUCING: readonly Feature[] = [
       expect(records.map(({ headers }) => text(headers.get('trace')))).toEqual(['0', '1', '2'])
       const { records: read } = await reads(trial, { offset: 0 }, 3)
       expect(read.map(({ headers }) => headers?.trace)).toEqual(['0', '1', '2'])
+    },
+  },
+  {
+    name: 'a message of 900 kB, both ways',
+    group: 'produce',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      await trial.did('produce', { topic: TOPIC, count: 1, prefix: 'v', sizeBytes: LARGE_BYTES })
+      const records = await trial.broker.read(TOPIC)
+      expect(records.map(({ value }) => (value as Uint8Array).length)).toEqual([LARGE_BYTES])
+      const { records: read } = await reads(trial, { offset: 0 }, 1)
+      expect(read.map(({ value }) => text(value))).toEqual(['v0'])
+    },
+  },
+  {
+    name: 'refused: a message that is too large',
+    group: 'produce',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC)
+      const args = { topic: TOPIC, count: 1, prefix: 'v', sizeBytes: 2 * 1024 * 1024 }
+      expect(await trial.refused('produce', args)).toMatch(/too.?large|larger than/i)
+      expect(ended(trial.broker)).toBe(0)
     },
   },
   {

@@ -57,6 +57,8 @@ def produce():
         # Its default is to give up at once.
         retries=10,
         acks={-1: "all"}.get(args.get("acks", -1), args.get("acks")),
+        # Its own limit is below what brokers take.
+        max_request_size=10_000_000,
         compression_type=None if compression == "none" else compression,
     )
     sent = []
@@ -64,7 +66,7 @@ def produce():
         sent.append(
             producer.send(
                 args["topic"],
-                value=f"{args['prefix']}{i}".encode(),
+                value=f"{args['prefix']}{i}".ljust(args.get("sizeBytes", 0), "~").encode(),
                 key=f"k{i % 10}".encode(),
                 partition=args.get("partition"),
                 headers=[("trace", str(i).encode())] if args.get("headers") else None,

@@ -35,10 +35,10 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-function messages({ count, prefix, partition, headers }) {
+function messages({ count, prefix, partition, headers, sizeBytes = 0 }) {
   return Array.from({ length: count }, (_, i) => ({
     key: `k${i % 10}`,
-    value: `${prefix}${i}`,
+    value: `${prefix}${i}`.padEnd(sizeBytes, '~'),
     ...(partition === undefined ? {} : { partition }),
     ...(headers ? { headers: { trace: String(i) } } : {}),
   }))

@@ -76,9 +76,10 @@ function kcat(given, { input = '', onStart = ({ stdin }) => stdin.end(input), on
 /** kcat reads 1,024 bytes at a time, or waits: a line that is to leave it at once is as long. Readers take the padding away. */
 const CHUNK = 1_024
 
-function lines({ count, prefix, everyMs = 0 }, isAtOnce = everyMs > 0) {
+function lines({ count, prefix, everyMs = 0, sizeBytes = 0 }, isAtOnce = everyMs > 0) {
   return Array.from({ length: count }, (_, i) => {
-    return `${`k${i % 10}:${prefix}${i}`.padEnd(isAtOnce ? CHUNK - 1 : 0, '~')}\n`
+    const key = `k${i % 10}:`
+    return `${key}${`${prefix}${i}`.padEnd(isAtOnce ? CHUNK - 1 - key.length : sizeBytes, '~')}\n`
   })
 }
 
@@ -90,6 +91,8 @@ async function produce() {
   options.push('-X', `topic.request.required.acks=${acks}`)
   // It ends when no broker is there, unless it is told that one will come back.
   if (everyMs > 0) options.push('-E')
+  // Its own limit is below what brokers take.
+  options.push('-X', 'message.max.bytes=10000000')
   if (idempotent) options.push('-X', 'enable.idempotence=true')
   if (headers) {
     // Headers are of a run, so each record has one of its own.

@@ -29,11 +29,11 @@ process.on('SIGTERM', async () => {
 
 const TOPIC_RESOURCE = 2
 const SET = 0
-function messages({ topic, count, prefix, partition, headers }) {
+function messages({ topic, count, prefix, partition, headers, sizeBytes = 0 }) {
   return Array.from({ length: count }, (_, i) => ({
     topic,
     key: `k${i % 10}`,
-    value: `${prefix}${i}`,
+    value: `${prefix}${i}`.padEnd(sizeBytes, '~'),
     ...(partition === undefined ? {} : { partition }),
     ...(headers ? { headers: { trace: String(i) } } : {}),
   }))

@@ -18,6 +18,7 @@ function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
   }
 }
 
+const MAX_BYTES = 10_000_000
 const COMMON = {
   'metadata.broker.list': bootstrap,
   'client.id': 'interop-rdkafka',
@@ -64,10 +65,10 @@ function call(client, method, ...given) {
 }
 
 async function send(producer) {
-  const { topic, count, prefix, partition, headers, everyMs = 0, timed } = args
+  const { topic, count, prefix, partition, headers, everyMs = 0, timed, sizeBytes = 0 } = args
   for (let i = 0; i < count; i++) {
     const pairs = headers ? [{ trace: String(i) }] : undefined
-    const value = `${prefix}${i}`
+    const value = `${prefix}${i}`.padEnd(sizeBytes, '~')
     if (timed) say({ sending: value, key: `k${i % 10}`, at: now() })
     producer.produce(topic, partition ?? null, Buffer.from(value), `k${i % 10}`, Date.now(), value, pairs)
     if (everyMs > 0) await pause(everyMs)
@@ -81,6 +82,8 @@ async function produce() {
     'compression.codec': compression,
     partitioner: 'murmur2_random',
     'enable.idempotence': idempotent,
+    // Its own limit is below what brokers take.
+    'message.max.bytes': MAX_BYTES,
     dr_cb: true,
   }
   const producer = new rdkafka.Producer({ ...COMMON, ...options }, { 'request.required.acks': acks })

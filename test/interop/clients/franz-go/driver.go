@@ -23,13 +23,13 @@ import (
 type arguments struct {
 	Topic, Prefix, Compression, TransactionalID, Group, Input, From, Isolation string
 
-	Count, EveryMs, SessionMs  int
-	Partition                  int32
-	Acks                       *int
-	Offset, Timestamp          int64
-	Idempotent, Headers, Abort bool
-	Steps                      []string
-	Security                   security
+	Count, EveryMs, SessionMs, SizeBytes int
+	Partition                            int32
+	Acks                                 *int
+	Offset, Timestamp                    int64
+	Idempotent, Headers, Abort           bool
+	Steps                                []string
+	Security                             security
 }
 
 const retention = "retention.ms"
@@ -72,6 +72,9 @@ func done() { say(map[string]any{"done": true}) }
 func send(client *kgo.Client) {
 	for i := range args.Count {
 		record := &kgo.Record{Topic: args.Topic, Key: []byte("k" + strconv.Itoa(i%10)), Value: []byte(args.Prefix + strconv.Itoa(i))}
+		if missing := args.SizeBytes - len(record.Value); missing > 0 {
+			record.Value = append(record.Value, strings.Repeat("~", missing)...)
+		}
 		if args.Headers {
 			record.Headers = []kgo.RecordHeader{{Key: "trace", Value: []byte(strconv.Itoa(i))}}
 		}
@@ -89,7 +92,8 @@ func produce(opts []kgo.Opt) {
 		"": kgo.NoCompression(), "none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),
 		"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	}
-	opts = append(opts, kgo.ProducerBatchCompression(codecs[args.Compression]))
+	// Its own limit is below what brokers take.
+	opts = append(opts, kgo.ProducerBatchCompression(codecs[args.Compression]), kgo.ProducerBatchMaxBytes(10_000_000))
 	if !args.Idempotent {
 		opts = append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
 	}

@@ -111,6 +111,7 @@ public final class Driver {
     List<Future<RecordMetadata>> sent = new ArrayList<>();
     for (int i = 0; i < args.get("count").asInt(); i++) {
       String value = args.get("prefix").asText() + i;
+      value += "~".repeat(Math.max(0, args.path("sizeBytes").asInt() - value.length()));
       var record = new ProducerRecord<>(topic, partition, "k" + i % 10, value);
       if (args.path("headers").asBoolean()) {
         record.headers().add("trace", String.valueOf(i).getBytes(StandardCharsets.UTF_8));
@@ -144,6 +145,8 @@ public final class Driver {
     Map<String, String> options =
         Map.of(
             "acks", String.valueOf(args.path("acks").asInt(-1)),
+            // Its own limit is below what brokers take.
+            "max.request.size", "10000000",
             "compression.type", args.path("compression").asText("none"),
             "enable.idempotence", String.valueOf(args.path("idempotent").asBoolean()));
     try (var producer = producer(options)) {
