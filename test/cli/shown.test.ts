@@ -110,3 +110,78 @@ describe('odradek topic describe', () => {
     expect(stdout).toMatch(/^b\nid +\S{22}\npartitions +2 partitions, 3 offsets\n[\s\S]*\n\nc\nid /)
   })
 })
+
+describe('odradek group reset', () => {
+  it('moves partitions of several topics, in the order of topics and numbers', async () => {
+    const ran = await odradek(
+      'group',
+      'reset',
+      'mover',
+      '--to',
+      '1',
+      '--topic',
+      'b',
+      '--topic',
+      'a',
+      '--json',
+      '--execute',
+    )
+    expect(ran.code).toBe(0)
+    const moves = ran.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(moves.map(({ topic, partition, to }) => `${topic}/${partition}=${to}`)).toEqual([
+      'b/0=0',
+      'b/1=1',
+      'a/0=0',
+      'a/1=0',
+    ])
+  })
+
+  it.each([
+    ['UNKNOWN_MEMBER_ID', 'REFUSED: group "late": UNKNOWN_MEMBER_ID'],
+    ['NON_EMPTY_GROUP', 'GROUP_NOT_EMPTY: group "late": it has members: end them first'],
+  ] as const)('says so where somebody has come meanwhile: %s', async (error, message) => {
+    const fault = kafka.faults.error(error, { api: 'OffsetCommit', times: 1 })
+    const ran = await odradek('group', 'reset', 'late', '--to', '1', '--topic', 'b', '--execute')
+    expect(ran).toMatchObject({ code: 1, stderr: `odradek: ${message}\n` })
+    expect(fault.hits).toBe(1)
+  })
+})
+
+describe('odradek group list, odradek topic list', () => {
+  it('show nothing where there is nothing', async () => {
+    await using empty = await startTestServer()
+    const io = { env: { ODRADEK_BROKERS: empty.bootstrap } }
+    expect(await odradekWith(io, 'group', 'list')).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(await odradekWith(io, 'topic', 'list')).toEqual({ code: 0, stdout: '', stderr: '' })
+  })
+})
+
+describe('odradek produce', () => {
+  it('names all the lines that a refusal is about', async () => {
+    const fault = kafka.faults.error('TOPIC_AUTHORIZATION_FAILED', { api: 'Produce', times: 1 })
+    const stdin = async function* () {
+      yield new TextEncoder().encode('x\ny\nz\n')
+    }
+    const io = { env: { ODRADEK_BROKERS: kafka.bootstrap }, stdin }
+    const ran = await odradekWith(io, 'produce', 'b', '-p', '0')
+    expect(ran).toMatchObject({
+      code: 1,
+      stderr: 'odradek: lines 1 to 3: REFUSED: b/0: TOPIC_AUTHORIZATION_FAILED\n0 records produced\n',
+    })
+    expect(fault.hits).toBe(1)
+  })
+
+  it('chooses partitions by the keys with --partition auto, whatever a line says', async () => {
+    const line = (partition: number) => `{"topic":"c","partition":${partition},"key":"k","value":"x"}\n`
+    const stdin = async function* () {
+      yield new TextEncoder().encode(line(0) + line(1))
+    }
+    const io = { env: { ODRADEK_BROKERS: kafka.bootstrap }, stdin }
+    expect((await odradekWith(io, 'produce', '--json', '-p', 'auto')).code).toBe(0)
+    const { stdout } = await odradek('consume', 'c', '-e', '-f', '%p')
+    expect(['00', '11']).toContain(stdout)
+  })
+})
