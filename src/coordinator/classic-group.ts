@@ -113,6 +113,11 @@ export class ClassicGroup {
     return this.members.size === 0 && this.#invited.size === 0
   }
 
+  /** Who has been given an id, and has not joined under it yet. */
+  get invitedCount(): number {
+    return this.#invited.size
+  }
+
   // ── joining ───────────────────────────────────────────────────────────────────────────────────
 
   /** Answers when the generation begins that the member is in; null where nobody waits for that any more. */

@@ -206,6 +206,8 @@ export class ModernGroup {
     if (known !== undefined) {
       // The same program again: its join was answered, and it did not hear of that.
       if (known.id !== id && !known.isAway) return 'UNRELEASED_INSTANCE_ID'
+      // Another one's: it would be a member no more, and have its partitions for ever.
+      if (known.id !== id && this.#members.has(id)) return 'FENCED_INSTANCE_ID'
       this.#members.delete(known.id)
       if (known.id !== id) this.#host.drop(this, known.id)
       known.restart(id, this.#owners)

@@ -9,6 +9,7 @@
  * Partitions are bounded where they are made, since one request can make several topics, each on its own.
  */
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
+import { ClassicGroup } from '../coordinator/classic-group.ts'
 import { OFFSET_PREFIX } from '../coordinator/offsets.ts'
 import { MiB } from '../model/limits.ts'
 import type { RequestOf } from '../wire/api.ts'
@@ -32,7 +33,7 @@ export interface BoundsOptions {
   /** Of all groups together; one with metadata counts once more for each 100 characters of it. */
   readonly maxCommittedOffsets: number
   readonly maxTransactionalIds: number
-  /** What all members of groups subscribe to and are assigned. */
+  /** What all members of groups say of themselves, subscribe to and are assigned, and 512 for each. */
   readonly maxMemberBytes: number
 }
 
@@ -49,6 +50,8 @@ const MAX_NAME = 1_024
 /** That a transaction commits offsets of. */
 const MAX_GROUPS_OF_TRANSACTION = 1_000
 const METADATA_UNIT = 100
+/** What a member takes that says nothing: without it, members that subscribe to nothing would be without bound. */
+const MEMBER_BYTES = 512
 /** Where transactions set offsets aside. */
 const PENDING_PREFIX = 'txn-offset/'
 
@@ -95,20 +98,27 @@ export class Bounds {
     }
   }
 
-  readonly #joinGroup = ({ groupId, memberId, protocols }: RequestOf<typeof joinGroup>): number => {
+  readonly #joinGroup = (request: RequestOf<typeof joinGroup>): number => {
+    const { groupId, memberId, groupInstanceId, protocols } = request
     const code = memberId === '' ? this.#newGroup(groupId) : KAFKA_ERRORS.NONE
     if (code !== KAFKA_ERRORS.NONE) return code
-    return this.#member(protocols.reduce((sum, { name, metadata }) => sum + name.length + metadata.length, 0))
+    return this.#member(memberBytes({ id: memberId, instanceId: groupInstanceId, protocols }))
   }
 
   readonly #syncGroup = ({ assignments }: RequestOf<typeof syncGroup>): number =>
     this.#member(assignments.reduce((sum, { assignment }) => sum + assignment.length, 0))
 
   readonly #consumerHeartbeat = (request: RequestOf<typeof consumerGroupHeartbeat>): number => {
-    const { groupId, memberEpoch, subscribedTopicNames } = request
-    const code = memberEpoch === 0 ? this.#newGroup(groupId) : KAFKA_ERRORS.NONE
-    if (code !== KAFKA_ERRORS.NONE || subscribedTopicNames === null) return code
-    return this.#member(subscribedTopicNames.reduce((sum, name) => sum + name.length, 0))
+    const { groupId, memberId, memberEpoch, instanceId, rackId } = request
+    const { subscribedTopicNames, subscribedTopicRegex } = request
+    const joins = memberEpoch === 0
+    const code = joins ? this.#newGroup(groupId) : KAFKA_ERRORS.NONE
+    if (code !== KAFKA_ERRORS.NONE) return code
+    if (!joins && subscribedTopicNames === null && subscribedTopicRegex === null && rackId === null)
+      return code
+    const topicPattern = subscribedTopicRegex === null ? null : { source: subscribedTopicRegex }
+    const topicNames = subscribedTopicNames ?? []
+    return this.#member(memberBytes({ id: memberId, instanceId, rackId, topicNames, topicPattern }))
   }
 
   /** Clients come again, as after any answer that the coordinator is not ready. */
@@ -189,19 +199,36 @@ function offsetsOf({ engine: { meta } }: BrokerParts): number {
 
 /** What members of either kind have that a client gave them. */
 interface Kept {
+  readonly id: string
+  readonly instanceId: string | null
+  readonly rackId?: string | null
   readonly protocols?: readonly { readonly name: string; readonly metadata: Uint8Array }[]
   readonly assignment?: unknown
   readonly topicNames?: Iterable<string>
+  readonly topicPattern?: { readonly source: string } | null
 }
 
 function memberBytesOf({ groups }: BrokerParts): number {
   let sum = 0
   for (const group of groups.all()) {
-    for (const member of group.members as Iterable<Kept>) {
-      for (const { name, metadata } of member.protocols ?? []) sum += name.length + metadata.length
-      for (const name of member.topicNames ?? []) sum += name.length
-      if (member.assignment instanceof Uint8Array) sum += member.assignment.length
-    }
+    if (group instanceof ClassicGroup) sum += group.invitedCount * MEMBER_BYTES
+    for (const member of group.members as Iterable<Kept>) sum += memberBytes(member)
   }
   return sum
+}
+
+function memberBytes({
+  id,
+  instanceId,
+  rackId,
+  protocols,
+  assignment,
+  topicNames,
+  topicPattern,
+}: Kept): number {
+  let sum = MEMBER_BYTES + id.length + (instanceId?.length ?? 0) + (rackId?.length ?? 0)
+  for (const { name, metadata } of protocols ?? []) sum += name.length + metadata.length
+  for (const name of topicNames ?? []) sum += name.length
+  if (assignment instanceof Uint8Array) sum += assignment.length
+  return sum + (topicPattern?.source.length ?? 0)
 }

@@ -81,7 +81,7 @@ export interface ServeOptions extends Omit<ListenerOptions, 'name'> {
   readonly maxCommittedOffsets?: number
   /** Default 50,000. */
   readonly maxTransactionalIds?: number
-  /** What members of all groups subscribe to and are assigned. Default 128 MiB. */
+  /** What members of all groups say of themselves and are assigned, and 512 for each. Default 128 MiB. */
   readonly maxMemberBytes?: number
   /** What clients are told that this is: versions of APIs that came later are not spoken. Default: the newest. */
   readonly as?: Release

@@ -318,6 +318,19 @@ describe('a static member', () => {
     expect(kit.client({ instanceId: 'one' }).beat().assigned?.size).toBe(3)
   })
 
+  it('does not come back under the id of somebody else, who stays', () => {
+    const kit = new ModernKit()
+    const a = kit.client({ instanceId: 'one' })
+    const b = kit.client()
+    kit.settle([a, b])
+    a.send({ epoch: -2 })
+    const back = kit.client({ instanceId: 'one' })
+    back.memberId = b.memberId
+    expect(back.send()).toMatchObject({ error: 'FENCED_INSTANCE_ID' })
+    expect(b.beat().error).toBe('NONE')
+    expect(memberOf(kit, b)?.instanceId).toBeNull()
+  })
+
   it('is not replaced while it is here', () => {
     const [kit, a] = pair()
     const other = kit.client({ instanceId: 'one' })

@@ -172,7 +172,7 @@ describe('groups', () => {
   })
 
   it('keep no more than maxMemberBytes of what their members say; the next one is told to come again', async () => {
-    await using served = await Served.open({ maxMemberBytes: 128_000 })
+    await using served = await Served.open({ maxMemberBytes: 138_000 })
     const large = new Uint8Array(7_000)
     for (let i = 0; i < 18; i++) expect((await served.join(`g${i}`, large)).errorCode).toBe(NONE)
     expect((await served.join('g18', large)).errorCode).toBe(COORDINATOR_NOT_AVAILABLE)
@@ -183,6 +183,39 @@ describe('groups', () => {
     // Their sessions are over, so what they said is gone.
     await served.clock.advance(60_000)
     expect((await served.join('g19', large)).errorCode).toBe(NONE)
+  })
+
+  it('have members that count also if they say nothing, or name no topic but a pattern', async () => {
+    await using served = await Served.open({ maxMemberBytes: 2_000 })
+    const enter = async (memberId: string, subscribedTopicRegex: string | null = null): Promise<number> => {
+      const said = { memberEpoch: 0, rebalanceTimeoutMs: 1_000, topicPartitions: [] }
+      const topics = { subscribedTopicNames: [], subscribedTopicRegex }
+      const response = await served.ask(consumerGroupHeartbeat, {
+        groupId: 'g',
+        memberId,
+        ...said,
+        ...topics,
+      })
+      return response.errorCode
+    }
+    expect([await enter('1'), await enter('2')]).toEqual([NONE, NONE])
+    expect(await enter('3', 'p'.repeat(1_000))).toBe(COORDINATOR_NOT_AVAILABLE)
+    expect([await enter('4'), await enter('5')]).toEqual([NONE, COORDINATOR_NOT_AVAILABLE])
+  })
+
+  it('have ids that were given to nobody yet, which count', async () => {
+    await using served = await Served.open({ maxMemberBytes: 2_000 })
+    const invite = async (): Promise<number> => {
+      const times = { sessionTimeoutMs: 30_000, rebalanceTimeoutMs: 30_000 }
+      const protocols = [{ name: '', metadata: new Uint8Array() }]
+      const body = { groupId: 'g', memberId: '', protocolType: 'consumer', protocols, ...times }
+      return (await served.ask(joinGroup, body, 9)).errorCode
+    }
+    const { MEMBER_ID_REQUIRED } = KAFKA_ERRORS
+    for (let i = 0; i < 3; i++) expect(await invite()).toBe(MEMBER_ID_REQUIRED)
+    expect(await invite()).toBe(COORDINATOR_NOT_AVAILABLE)
+    await served.clock.advance(30_000)
+    expect(await invite()).toBe(MEMBER_ID_REQUIRED)
   })
 })
 
