@@ -2,11 +2,20 @@
 import { expect } from 'vitest'
 import type { Feature } from './feature.ts'
 import type { Trial } from './trial.ts'
-import { publish, TOPIC, untilAllSeen } from './values.ts'
+import { all, publish, TOPIC, untilAllSeen, valuesOf } from './values.ts'
 
 async function steps(trial: Trial, ...names: string[]): Promise<Map<unknown, unknown>> {
-  const { events } = await trial.did('admin', { topic: TOPIC, steps: names })
+  const { events } = await trial.did('admin', { topic: TOPIC, group: 'shippers', steps: names })
   return new Map(events.map(({ step, result }) => [step, result]))
+}
+
+/** A group that has read all seven records, and whose member has left. */
+async function consumed(trial: Trial): Promise<void> {
+  await trial.broker.createTopic(TOPIC)
+  await publish(trial.broker, 0, 7)
+  const member = await trial.did('consume', { topic: TOPIC, group: 'shippers', count: 7 })
+  await member.kill('SIGTERM')
+  expect(trial.broker.describeGroup('shippers').members).toEqual([])
 }
 
 export const ADMIN: readonly Feature[] = [
@@ -60,6 +69,30 @@ export const ADMIN: readonly Feature[] = [
       const member = trial.run('consume', { topic: TOPIC, group: 'shippers' })
       await untilAllSeen(trial, [member], 0, 7)
       expect((await steps(trial, 'groups')).get('groups')).toContain('shippers')
+    },
+  },
+  {
+    name: 'groups: describe and delete',
+    group: 'admin',
+    async run(trial) {
+      await consumed(trial)
+      const results = await steps(trial, 'describeGroup', 'deleteGroup')
+      expect(results.get('describeGroup')).toEqual({
+        state: expect.stringMatching(/^empty$/i),
+        members: 0,
+      })
+      expect(trial.broker.listGroups()).not.toContain('shippers')
+    },
+  },
+  {
+    name: 'groups: list and alter offsets',
+    group: 'admin',
+    async run(trial) {
+      await consumed(trial)
+      expect((await steps(trial, 'groupOffsets', 'alterOffsets')).get('groupOffsets')).toEqual([7])
+      // Whoever comes next goes on there.
+      const next = await trial.did('consume', { topic: TOPIC, group: 'shippers', count: 4 })
+      expect(valuesOf([next])).toEqual(all(3, 7))
     },
   },
 ]

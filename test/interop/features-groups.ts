@@ -128,7 +128,56 @@ const CLASSIC: readonly Feature[] = [
       await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
     },
   },
+  {
+    name: 'static membership: a member returns, the other is not disturbed',
+    group: 'groups',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { partitions: 6 })
+      const args = { topic: TOPIC, group: 'shippers', sessionMs: 20_000 }
+      const first = trial.run('consume', { ...args, instance: 'first' })
+      await trial.drivers.until('all partitions at one', () => first.assigned.length === 6)
+      const second = trial.run('consume', { ...args, instance: 'second' })
+      await trial.drivers.until('partitions for both', () => {
+        return first.assigned.length === 3 && second.assigned.length === 3
+      })
+      const [told, had] = [assignments(first).length, second.assigned]
+      await second.kill('SIGKILL')
+      const back = trial.run('consume', { ...args, instance: 'second' })
+      await trial.drivers.until('its partitions again', () => back.assigned.length === 3)
+      expect([...back.assigned].sort()).toEqual([...had].sort())
+      await publish(trial.broker, 0, COUNT)
+      await untilAllSeen(trial, [first, back], 0, COUNT)
+      expect(assignments(first)).toHaveLength(told)
+    },
+  },
+  {
+    name: 'cooperative rebalance: a member keeps what it keeps',
+    group: 'groups',
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { partitions: 6 })
+      const args = { topic: TOPIC, group: 'shippers', cooperative: true }
+      const first = trial.run('consume', args)
+      await trial.drivers.until('all partitions at one', () => first.assigned.length === 6)
+      const told = assignments(first).length
+      const second = trial.run('consume', args)
+      await trial.drivers.until('partitions for both', () => {
+        return first.assigned.length === 3 && second.assigned.length === 3
+      })
+      // Had it given up everything for a moment, it would have said so.
+      for (const partitions of assignments(first).slice(told)) {
+        expect(partitions).toEqual(expect.arrayContaining([...first.assigned]))
+      }
+      await publish(trial.broker, 0, COUNT)
+      await untilAllSeen(trial, [first, second], 0, COUNT)
+    },
+  },
 ]
+
+/** Everything that it was assigned, in turn; told the same again, it was not disturbed. */
+function assignments({ events }: Driver): (readonly number[])[] {
+  const told = events.flatMap(({ assigned }) => (assigned === undefined ? [] : [assigned]))
+  return told.filter((partitions, i) => partitions.join() !== told[i - 1]?.join())
+}
 
 /** KIP-848: members are given partitions, and give them up, one by one, while the others read on. */
 const NEW_GROUPS: Feature = {

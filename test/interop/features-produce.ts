@@ -62,6 +62,21 @@ export const PRODUCING: readonly Feature[] = [
     },
   },
   {
+    name: 'tombstones on a compacted topic, both ways',
+    group: 'produce',
+    server: { durable: true },
+    async run(trial) {
+      await trial.broker.createTopic(TOPIC, { cleanup: 'compact' })
+      await trial.did('produce', { topic: TOPIC, count: 4, prefix: 'v', tombstones: true })
+      const records = await trial.broker.read(TOPIC)
+      expect(records.map(({ value }) => value === null)).toEqual([false, true, false, true])
+      await trial.broker.publish(TOPIC, null, { key: 'k0' })
+      const { records: read } = await reads(trial, { offset: 0 }, 5)
+      expect(read.map(({ key }) => key)).toEqual(['k0', 'k1', 'k2', 'k3', 'k0'])
+      expect(read.map(({ value }) => value)).toEqual(['v0', null, 'v2', null, null])
+    },
+  },
+  {
     name: 'a message of 900 kB, both ways',
     group: 'produce',
     async run(trial) {

@@ -63,10 +63,11 @@ def produce():
     )
     sent = []
     for i in range(args["count"]):
+        value = f"{args['prefix']}{i}".ljust(args.get("sizeBytes", 0), "~")
         sent.append(
             producer.send(
                 args["topic"],
-                value=f"{args['prefix']}{i}".ljust(args.get("sizeBytes", 0), "~").encode(),
+                value=None if args.get("tombstones") and i % 2 == 1 else value.encode(),
                 key=f"k{i % 10}".encode(),
                 partition=args.get("partition"),
                 headers=[("trace", str(i).encode())] if args.get("headers") else None,
@@ -166,7 +167,13 @@ def admin():
         consumer.close()
         return list(ends.values())
 
+    def describe_group():
+        [group] = client.describe_consumer_groups([args["group"]])
+        return {"state": group.state, "members": len(group.members)}
+
     steps = {
+        "describeGroup": describe_group,
+        "deleteGroup": lambda: client.delete_consumer_groups([args["group"]]) and None,
         "create": create,
         "list": lambda: list(client.list_topics()),
         "partitions": partitions,

@@ -35,10 +35,10 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-function messages({ count, prefix, partition, headers, sizeBytes = 0 }) {
+function messages({ count, prefix, partition, headers, sizeBytes = 0, tombstones }) {
   return Array.from({ length: count }, (_, i) => ({
     key: `k${i % 10}`,
-    value: `${prefix}${i}`.padEnd(sizeBytes, '~'),
+    value: tombstones && i % 2 === 1 ? null : `${prefix}${i}`.padEnd(sizeBytes, '~'),
     ...(partition === undefined ? {} : { partition }),
     ...(headers ? { headers: { trace: String(i) } } : {}),
   }))
@@ -242,6 +242,18 @@ async function admin() {
       await client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '4' }] })
     },
     groups: async () => (await client.listGroups()).groups.map(({ groupId }) => groupId),
+    describeGroup: async () => {
+      const { groups } = await client.describeGroups([args.group])
+      return { state: groups[0].state, members: groups[0].members.length }
+    },
+    groupOffsets: async () => {
+      const [answer] = await client.fetchOffsets({ groupId: args.group, topics: [topic] })
+      return answer.partitions.map(({ offset }) => Number(offset))
+    },
+    alterOffsets: () => {
+      return client.setOffsets({ groupId: args.group, topic, partitions: [{ partition: 0, offset: '3' }] })
+    },
+    deleteGroup: () => client.deleteGroups([args.group]),
     deleteTopic: () => client.deleteTopics({ topics: [topic] }),
   }
   for (const step of args.steps) say({ step, result: (await steps[step]()) ?? true })

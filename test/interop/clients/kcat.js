@@ -7,7 +7,10 @@ const args = JSON.parse(json)
 
 const BY_KEY = ['-K', ':', '-X', 'topic.partitioner=murmur2_random']
 const FORMAT = '%t\t%p\t%o\t%k\t%s\t%h\n'
-const ASSIGNED = /^% Group \S+ rebalanced .*: (assigned|revoked): ?(.*)$/
+/** How it says so, with -Z. */
+const NULL = 'NULL'
+/** All of them, or bit by bit: "assigned: …", "incremental assignment of 3 partition(s) (…): …". */
+const ASSIGNED = /^% Group \S+ rebalanced:? .*?(assign|revo)\w*(?:: ?| of .*?\): )(.*)$/
 const PARTITION = /\[(\d+)\]/g
 
 /** Its settings have librdkafka's names. */
@@ -46,7 +49,7 @@ function onSaid(line) {
   if (what === undefined) return
   const partitions = [...list.matchAll(PARTITION)].map(([, partition]) => Number(partition))
   const others = assigned.filter((each) => !partitions.includes(each))
-  assigned = what === 'assigned' ? [...others, ...partitions] : others
+  assigned = what === 'assign' ? [...others, ...partitions] : others
   say({ assigned })
 }
 
@@ -76,9 +79,10 @@ function kcat(given, { input = '', onStart = ({ stdin }) => stdin.end(input), on
 /** kcat reads 1,024 bytes at a time, or waits: a line that is to leave it at once is as long. Readers take the padding away. */
 const CHUNK = 1_024
 
-function lines({ count, prefix, everyMs = 0, sizeBytes = 0 }, isAtOnce = everyMs > 0) {
+function lines({ count, prefix, everyMs = 0, sizeBytes = 0, tombstones }, isAtOnce = everyMs > 0) {
   return Array.from({ length: count }, (_, i) => {
     const key = `k${i % 10}:`
+    if (tombstones && i % 2 === 1) return `${key}\n`
     return `${key}${`${prefix}${i}`.padEnd(isAtOnce ? CHUNK - 1 - key.length : sizeBytes, '~')}\n`
   })
 }
@@ -86,6 +90,8 @@ function lines({ count, prefix, everyMs = 0, sizeBytes = 0 }, isAtOnce = everyMs
 async function produce() {
   const { topic, partition, compression = 'none', acks = -1, idempotent, headers, everyMs = 0 } = args
   const options = ['-P', '-t', topic, ...BY_KEY]
+  // What is empty is null.
+  if (args.tombstones) options.push('-Z')
   if (partition !== undefined) options.push('-p', String(partition))
   if (compression !== 'none') options.push('-z', compression)
   options.push('-X', `topic.request.required.acks=${acks}`)
@@ -151,7 +157,8 @@ function recordOf(line) {
   const [topic, partition, offset, key, value, headers = ''] = line.split('\t')
   const pairs = headers === '' ? [] : headers.split(',').map((each) => each.split('='))
   const place = { topic, partition: Number(partition), offset: Number(offset) }
-  return { ...place, key, value: value.replace(/~+$/, ''), headers: Object.fromEntries(pairs) }
+  const said = { key: key === NULL ? null : key, value: value === NULL ? null : value.replace(/~+$/, '') }
+  return { ...place, ...said, headers: Object.fromEntries(pairs) }
 }
 
 async function consume() {
@@ -163,10 +170,12 @@ async function consume() {
     'auto.commit.interval.ms': 200,
     'isolation.level': `read_${isolation}`,
     'fetch.wait.max.ms': 100,
+    ...(args.instance === undefined ? {} : { 'group.instance.id': args.instance }),
+    ...(args.cooperative ? { 'partition.assignment.strategy': 'cooperative-sticky' } : {}),
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-X', `${name}=${value}`])
   const ending = count === undefined ? ['-E'] : ['-c', String(count)]
-  await kcat([...options, ...ending, '-u', '-f', FORMAT, '-G', group, topic], {
+  await kcat([...options, ...ending, '-Z', '-u', '-f', FORMAT, '-G', group, topic], {
     onLine: (line) => say({ record: recordOf(line) }),
   })
   say({ done: true })
@@ -176,7 +185,7 @@ async function read() {
   const { topic, partition, count, offset, timestamp } = args
   const from = timestamp === undefined ? String(offset) : `s@${timestamp}`
   const place = ['-t', topic, '-p', String(partition), '-o', from, '-c', String(count)]
-  await kcat(['-C', ...place, '-X', 'isolation.level=read_committed', '-u', '-f', FORMAT], {
+  await kcat(['-C', '-Z', ...place, '-X', 'isolation.level=read_committed', '-u', '-f', FORMAT], {
     onLine: (line) => say({ record: recordOf(line) }),
   })
   say({ done: true })

@@ -29,11 +29,12 @@ process.on('SIGTERM', async () => {
 
 const TOPIC_RESOURCE = 2
 const SET = 0
-function messages({ topic, count, prefix, partition, headers, sizeBytes = 0 }) {
+function messages({ topic, count, prefix, partition, headers, sizeBytes = 0, tombstones }) {
   return Array.from({ length: count }, (_, i) => ({
     topic,
     key: `k${i % 10}`,
-    value: `${prefix}${i}`.padEnd(sizeBytes, '~'),
+    // What is not there is null.
+    ...(tombstones && i % 2 === 1 ? {} : { value: `${prefix}${i}`.padEnd(sizeBytes, '~') }),
     ...(partition === undefined ? {} : { partition }),
     ...(headers ? { headers: { trace: String(i) } } : {}),
   }))
@@ -89,7 +90,14 @@ async function transact() {
 }
 
 function recordOf({ topic, partition, offset, key, value, headers }) {
-  return { topic, partition, offset: Number(offset), key, value, headers: Object.fromEntries(headers) }
+  return {
+    topic,
+    partition,
+    offset: Number(offset),
+    key,
+    value: value ?? null,
+    headers: Object.fromEntries(headers),
+  }
 }
 
 /**
@@ -114,7 +122,14 @@ async function consume() {
   const seen = { count: 0 }
   for (;;) {
     const { group: groupId, protocol: groupProtocol = 'classic' } = args
-    consumer = new Consumer({ ...base, groupId, groupProtocol, deserializers: stringDeserializers })
+    const named = args.instance === undefined ? {} : { groupInstanceId: args.instance }
+    consumer = new Consumer({
+      ...base,
+      ...named,
+      groupId,
+      groupProtocol,
+      deserializers: stringDeserializers,
+    })
     if (groupProtocol === 'consumer') tellAssigned(consumer)
     try {
       await consumeWith(consumer, seen)
@@ -217,6 +232,19 @@ async function admin() {
       await client.deleteRecords({ topics: [{ name: topic, partitions: [{ partition: 0, offset: 4n }] }] })
     },
     groups: async () => [...(await client.listGroups()).keys()],
+    describeGroup: async () => {
+      const group = (await client.describeGroups({ groups: [args.group] })).get(args.group)
+      return { state: group.state, members: group.members.size }
+    },
+    groupOffsets: async () => {
+      const [answer] = await client.listConsumerGroupOffsets({ groups: [args.group] })
+      return answer.topics[0].partitions.map(({ committedOffset }) => Number(committedOffset))
+    },
+    alterOffsets: () => {
+      const topics = [{ name: topic, partitionOffsets: [{ partition: 0, offset: 3n }] }]
+      return client.alterConsumerGroupOffsets({ groupId: args.group, topics })
+    },
+    deleteGroup: () => client.deleteGroups({ groups: [args.group] }),
     deleteTopic: () => client.deleteTopics({ topics: [topic] }),
   }
   for (const step of args.steps) say({ step, result: (await steps[step]()) ?? true })

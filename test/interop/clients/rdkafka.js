@@ -65,12 +65,13 @@ function call(client, method, ...given) {
 }
 
 async function send(producer) {
-  const { topic, count, prefix, partition, headers, everyMs = 0, timed, sizeBytes = 0 } = args
+  const { topic, count, prefix, partition, headers, everyMs = 0, timed, sizeBytes = 0, tombstones } = args
   for (let i = 0; i < count; i++) {
     const pairs = headers ? [{ trace: String(i) }] : undefined
     const value = `${prefix}${i}`.padEnd(sizeBytes, '~')
     if (timed) say({ sending: value, key: `k${i % 10}`, at: now() })
-    producer.produce(topic, partition ?? null, Buffer.from(value), `k${i % 10}`, Date.now(), value, pairs)
+    const bytes = tombstones && i % 2 === 1 ? null : Buffer.from(value)
+    producer.produce(topic, partition ?? null, bytes, `k${i % 10}`, Date.now(), value, pairs)
     if (everyMs > 0) await pause(everyMs)
   }
   await call(producer, 'flush', 60_000)
@@ -136,7 +137,7 @@ function recordOf({ topic, partition, offset, key, value, headers }) {
 /** Of a group that assigns among itself, or is assigned by the broker, bit by bit. */
 function told(consumer, { code }, partitions) {
   const assigns = code === rdkafka.CODES.ERRORS.ERR__ASSIGN_PARTITIONS
-  if (args.protocol !== 'consumer') {
+  if (args.protocol !== 'consumer' && !args.cooperative) {
     if (assigns) consumer.assign(partitions)
     else consumer.unassign()
     if (assigns) say({ assigned: partitions.map(({ partition }) => partition) })
@@ -157,6 +158,8 @@ async function consume() {
       'group.protocol': protocol,
       // Of members that the broker assigns to, the broker says these.
       ...(protocol === 'classic' ? classic : {}),
+      ...(args.instance === undefined ? {} : { 'group.instance.id': args.instance }),
+      ...(args.cooperative ? { 'partition.assignment.strategy': 'cooperative-sticky' } : {}),
       'auto.commit.interval.ms': 200,
       'isolation.level': `read_${isolation}`,
       rebalance_cb: (error, partitions) => told(consumer, error, partitions),

@@ -21,15 +21,15 @@ import (
 )
 
 type arguments struct {
-	Topic, Prefix, Compression, TransactionalID, Group, Input, From, Isolation string
+	Topic, Prefix, Compression, TransactionalID, Group, Input, From, Isolation, Instance string
 
-	Count, EveryMs, SessionMs, SizeBytes int
-	Partition                            int32
-	Acks                                 *int
-	Offset, Timestamp                    int64
-	Idempotent, Headers, Abort           bool
-	Steps                                []string
-	Security                             security
+	Count, EveryMs, SessionMs, SizeBytes   int
+	Partition                              int32
+	Acks                                   *int
+	Offset, Timestamp                      int64
+	Idempotent, Headers, Abort, Tombstones bool
+	Steps                                  []string
+	Security                               security
 }
 
 const retention = "retention.ms"
@@ -74,6 +74,9 @@ func send(client *kgo.Client) {
 		record := &kgo.Record{Topic: args.Topic, Key: []byte("k" + strconv.Itoa(i%10)), Value: []byte(args.Prefix + strconv.Itoa(i))}
 		if missing := args.SizeBytes - len(record.Value); missing > 0 {
 			record.Value = append(record.Value, strings.Repeat("~", missing)...)
+		}
+		if args.Tombstones && i%2 == 1 {
+			record.Value = nil
 		}
 		if args.Headers {
 			record.Headers = []kgo.RecordHeader{{Key: "trace", Value: []byte(strconv.Itoa(i))}}
@@ -152,6 +155,10 @@ func consume(opts []kgo.Opt) {
 		}),
 		kgo.OnPartitionsRevoked(revoked), kgo.OnPartitionsLost(lost),
 		kgo.MetadataMaxAge(time.Second), kgo.MetadataMinAge(100*time.Millisecond))
+	// Its groups are cooperative unless told otherwise.
+	if args.Instance != "" {
+		opts = append(opts, kgo.InstanceID(args.Instance))
+	}
 	client := must(kgo.NewClient(opts...))
 	asked, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
@@ -263,6 +270,22 @@ var steps = map[string]func(*kadm.Client) any{
 		return must(client.DeleteRecords(ctx, offsets)).Error() == nil
 	},
 	"groups": func(client *kadm.Client) any { return must(client.ListGroups(ctx)).Groups() },
+	"describeGroup": func(client *kadm.Client) any {
+		group := must(client.DescribeGroups(ctx, args.Group))[args.Group]
+		check(group.Err)
+		return map[string]any{"state": group.State, "members": len(group.Members)}
+	},
+	"groupOffsets": func(client *kadm.Client) any {
+		offset, _ := must(client.FetchOffsets(ctx, args.Group)).Lookup(args.Topic, 0)
+		return []int64{offset.At}
+	},
+	"alterOffsets": func(client *kadm.Client) any {
+		offsets := kadm.Offsets{}
+		offsets.Add(kadm.Offset{Topic: args.Topic, Partition: 0, At: 3, LeaderEpoch: -1})
+		check(client.CommitAllOffsets(ctx, args.Group, offsets))
+		return true
+	},
+	"deleteGroup": func(client *kadm.Client) any { return must(client.DeleteGroup(ctx, args.Group)).Err == nil },
 	"deleteTopic": func(client *kadm.Client) any {
 		check(must(client.DeleteTopics(ctx, args.Topic)).Error())
 		return true

@@ -21,6 +21,7 @@ import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.Callback;
@@ -112,7 +113,8 @@ public final class Driver {
     for (int i = 0; i < args.get("count").asInt(); i++) {
       String value = args.get("prefix").asText() + i;
       value += "~".repeat(Math.max(0, args.path("sizeBytes").asInt() - value.length()));
-      var record = new ProducerRecord<>(topic, partition, "k" + i % 10, value);
+      boolean isTombstone = args.path("tombstones").asBoolean() && i % 2 == 1;
+      var record = new ProducerRecord<>(topic, partition, "k" + i % 10, isTombstone ? null : value);
       if (args.path("headers").asBoolean()) {
         record.headers().add("trace", String.valueOf(i).getBytes(StandardCharsets.UTF_8));
       }
@@ -204,6 +206,10 @@ public final class Driver {
     settings.put("group.protocol", protocol);
     settings.put("auto.commit.interval.ms", "200");
     settings.put("metadata.max.age.ms", "1000");
+    if (args.hasNonNull("instance")) settings.put("group.instance.id", args.get("instance").asText());
+    if (args.path("cooperative").asBoolean()) {
+      settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+    }
     if (protocol.equals("classic")) {
       settings.put("session.timeout.ms", String.valueOf(args.path("sessionMs").asInt(6_000)));
       settings.put("heartbeat.interval.ms", "500");
@@ -317,9 +323,24 @@ public final class Driver {
         for (var group : admin.listGroups().all().get()) names.add(group.groupId());
         yield names;
       }
+      case "describeGroup" -> {
+        var group = admin.describeConsumerGroups(List.of(group())).all().get().get(group());
+        yield Map.of("state", group.groupState().toString(), "members", group.members().size());
+      }
+      case "groupOffsets" -> {
+        var offsets = admin.listConsumerGroupOffsets(group()).partitionsToOffsetAndMetadata().get();
+        yield List.of(offsets.get(place).offset());
+      }
+      case "alterOffsets" ->
+          admin.alterConsumerGroupOffsets(group(), Map.of(place, new OffsetAndMetadata(3))).all().get();
+      case "deleteGroup" -> admin.deleteConsumerGroups(List.of(group())).all().get();
       case "deleteTopic" -> admin.deleteTopics(List.of(topic)).all().get();
       default -> throw new IllegalArgumentException(step);
     };
+  }
+
+  private String group() {
+    return args.get("group").asText();
   }
 
   private ConfigResource resource() {
