@@ -9,6 +9,7 @@ import type { CommittedOffset, GroupOffsets } from './group-offsets.ts'
 import type { WireGroup } from './groups.ts'
 import type { JointGroup } from './joint-group.ts'
 import { ModernGroup } from './modern-group.ts'
+import { partitionKey } from './partition-keys.ts'
 
 export function describeWireGroup(
   group: WireGroup,
@@ -25,7 +26,7 @@ export function describeWireGroup(
     guarantee: 'at-least-once',
     generation: group instanceof ModernGroup ? group.epoch : group.generation,
     members: [...group.members].map(({ id }) => memberOf(id)),
-    cursors: offsets.all(group.name).flatMap((offset) => cursorOf(offset, topics)),
+    cursors: cursorsOf(group, offsets.all(group.name), topics),
     counters: new MutableCounters(),
   }
 }
@@ -37,15 +38,12 @@ export function describeJointGroup(
   offsets: GroupOffsets,
 ): ReaderDescription {
   const described = reader.describe()
-  const alone = offsets
-    .all(group.name)
-    .filter(({ topicId }) => !reader.reads(topicId))
-    .flatMap((offset) => cursorOf(offset, topics))
+  const alone = offsets.all(group.name).filter(({ topicId }) => !reader.reads(topicId))
   return {
     ...described,
     generation: group.epoch,
     members: [...described.members, ...[...group.remoteMembers].map(({ id }) => memberOf(id))],
-    cursors: [...described.cursors, ...alone],
+    cursors: [...described.cursors, ...cursorsOf(group, alone, topics)],
   }
 }
 
@@ -54,7 +52,24 @@ function memberOf(id: string): MemberDescription {
   return { id, inFlight: 0, zombies: 0, paused: false, counters: new MutableCounters() }
 }
 
-function cursorOf({ topicId, partition, offset }: CommittedOffset, topics: Topics): CursorDescription[] {
+/** Who has which partition is known where this process assigns: members of a classic group do so among themselves. */
+function cursorsOf(
+  group: WireGroup,
+  committed: readonly CommittedOffset[],
+  topics: Topics,
+): CursorDescription[] {
+  return committed.flatMap((each) => {
+    const key = partitionKey(each.topicId, each.partition)
+    const owner = group instanceof ModernGroup ? group.ownerOf(key)?.id : undefined
+    return cursorOf(each, topics, owner ?? null)
+  })
+}
+
+function cursorOf(
+  { topicId, partition, offset }: CommittedOffset,
+  topics: Topics,
+  owner: string | null,
+): CursorDescription[] {
   const topic = topics.list().find(({ id }) => id === topicId)
   const log = topic?.partitions[partition]?.log
   if (topic === undefined || log === undefined) return []
@@ -67,7 +82,7 @@ function cursorOf({ topicId, partition, offset }: CommittedOffset, topics: Topic
       lag: Math.max(log.marks.high - offset, 0),
       inFlight: 0,
       retrying: 0,
-      owner: null,
+      owner,
       gating: false,
     },
   ]

@@ -73,7 +73,7 @@ describe('a modern group', () => {
     expect((await beat(broker, 'g', { epoch: 3, owned })).assigned?.size).toBe(3)
   })
 
-  it('is described in this process: who is there, and how far they have come', async () => {
+  it('is described in this process: who is there, who reads what, and how far they have come', async () => {
     const { broker, topic } = await withTopic()
     for (let i = 0; i < 4; i++) await topic.publish(i, { partition: 1 })
     await commit(broker, 'g', 'orders', 1, 3)
@@ -82,7 +82,7 @@ describe('a modern group', () => {
       kind: 'consumer',
       generation: 1,
       members: [{ id: 'a', inFlight: 0 }],
-      cursors: [{ topic: 'orders', partition: 1, committed: 3, lag: 1 }],
+      cursors: [{ topic: 'orders', partition: 1, committed: 3, lag: 1, owner: 'a' }],
     })
   })
 
