@@ -73,7 +73,7 @@ async function holding(): Promise<Holding> {
   return answer
 }
 
-const control = await Connection.open(port)
+const before = await Connection.open(port)
 const keeping = (bytes: number): Record<string, string> => ({ 'retention.bytes': String(bytes) })
 const tally: Tally = {
   produced: 0,
@@ -86,12 +86,13 @@ const tally: Tally = {
 }
 const ground: Ground = {
   port,
-  topic: await createTopic(control, 6, keeping(LOG_BYTES)),
+  topic: await createTopic(before, 6, keeping(LOG_BYTES)),
   batch: template(1_024, Date.now()),
-  ledger: await createTopic(control, 3, keeping(LEDGER_BYTES)),
+  ledger: await createTopic(before, 3, keeping(LEDGER_BYTES)),
   random: random(Number(flags.seed)),
   tally,
 }
+before.close()
 const gate = new Gate()
 const clients = [
   producer(ground),
@@ -140,11 +141,13 @@ process.exit(problems.length === 0 ? 0 : 1)
 
 /** All transactions have ended, so readers of what is committed come to the end. */
 async function unended(topic: Topic): Promise<string[]> {
+  // The one from before was at rest for so long that the server may have closed it.
+  const after = await Connection.open(port)
   // What clients have left open is aborted when its time is up.
   const deadline = performance.now() + TRANSACTIONS_END_MS
   for (;;) {
-    const ends = await endsOf(control, topic)
-    const stable = await endsOf(control, topic, COMMITTED)
+    const ends = await endsOf(after, topic)
+    const stable = await endsOf(after, topic, COMMITTED)
     const behind = ends.filter((end, partition) => end !== stable[partition])
     if (behind.length === 0) return []
     if (performance.now() > deadline)
