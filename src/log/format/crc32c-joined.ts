@@ -48,14 +48,15 @@ export function joinedCrc32c(first: number, second: number, lengthBytes: number)
 
 /**
  * `crc32c(batches, previous)` for whole batches whose own sums are known to be right: of large ones only what their sums leave
- * out is looked at, small ones are summed with their neighbours.
+ * out is looked at, small ones are summed with their neighbours. From where a length does not fit, all bytes are summed.
  */
 export function crc32cOfBatches(batches: Uint8Array, previous: number | undefined, crc32c: Crc32c): number {
   let crc = previous
   let summed = 0
-  for (let at = 0; at < batches.length; ) {
+  for (let at = 0; at + CRC_AT < batches.length; ) {
     const sizeBytes = readInt32(batches, at + SIZE_AT) + PREFIX_BYTES
     const end = at + sizeBytes
+    if (sizeBytes <= CRC_AT || end > batches.length) break
     if (sizeBytes >= JOINED_FROM_BYTES) {
       const front = crc32c(batches, crc, summed, at + ATTRIBUTES_AT)
       crc = joinedCrc32c(front, readInt32(batches, at + CRC_AT) >>> 0, sizeBytes - ATTRIBUTES_AT)

@@ -65,6 +65,19 @@ describe('the CRC-32C of batches', () => {
     expect(crc32cOfBatches(new Uint8Array(0), 7, crc32c)).toBe(7)
   })
 
+  it('sums all bytes where lengths do not fit: too long, negative, or of nothing', () => {
+    const sound = batchOf(9_000, 1)
+    for (const size of [2 ** 31 - 1, 8_000, -1, -12, -(2 ** 31)]) {
+      const bytes = concat([sound, new Uint8Array(9_000), sound])
+      new DataView(bytes.buffer).setInt32(sound.length + 8, size)
+      expect(crc32cOfBatches(bytes, 7, crc32c)).toBe(crc32c(bytes, 7))
+    }
+    for (let length = 0; length < 30; length++) {
+      const bytes = new Uint8Array(length).fill(1)
+      expect(crc32cOfBatches(bytes, undefined, crc32c)).toBe(crc32c(bytes))
+    }
+  })
+
   it('looks at little of large ones, alone or among others', () => {
     let summed = 0
     const counted = (bytes: Uint8Array, previous?: number, from = 0, to = bytes.length): number => {
