@@ -47,6 +47,8 @@ export interface Shared {
   readonly traffic: Pick<Traffic, 'receivedBytes' | 'sentBytes'>
   /** Of requests. */
   readonly memory: FrameMemory
+  /** Somebody may keep what is answered: its memory is not used again when it has left. */
+  readonly observed?: boolean
 }
 
 /** A request that was started, and the room its frame takes until it is answered. */
@@ -229,7 +231,8 @@ export class Connection {
     this.#slots.push(slot)
     this.#underWay++
     try {
-      const answer = this.#shared.router.route(frame, this.session, (sent) => slot.sent.push(sent))
+      const whenSent = this.#shared.observed ? undefined : (sent: () => void) => slot.sent.push(sent)
+      const answer = this.#shared.router.route(frame, this.session, whenSent)
       if (!(answer instanceof Promise)) {
         this.#answered(slot, answer)
         return

@@ -174,6 +174,7 @@ export class KafkaServer implements AsyncDisposable {
       traffic: this.#traffic,
       // Who looks on may keep what he saw.
       memory: interceptors.length === 0 ? new RequestMemory() : NO_MEMORY,
+      observed: interceptors.length > 0,
     }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }

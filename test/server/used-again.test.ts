@@ -9,8 +9,10 @@ import { describe, expect, it } from 'vitest'
 import type { Broker } from '../../src/broker.ts'
 import { openBroker } from '../../src/index.ts'
 import { createBroker } from '../../src/memory.ts'
+import { serveWithFaults } from '../../src/server/fault-control.ts'
 import { handler } from '../../src/server/handler.ts'
 import { type KafkaServer, type ServerAddress, serve } from '../../src/server/server.ts'
+import type { ResponseOf } from '../../src/wire/api.ts'
 import { produce } from '../../src/wire/messages/00-produce.ts'
 import { fetch } from '../../src/wire/messages/01-fetch.ts'
 import { batchOf, recordsOf } from '../support/record-batches.ts'
@@ -198,6 +200,29 @@ describe('a response', () => {
       expect(starts).toEqual(Array(starts.length).fill(`0 ${partitionIndex}`))
       expect(starts).toHaveLength(1)
     }
+  }, 60_000)
+})
+
+describe('an answer that somebody has kept who looks on', () => {
+  it('stays as it was, though it has left, and its log has evicted all of it and been written on', async () => {
+    await using broker = createBroker()
+    await broker.createTopic('large', { retention: { bytes: 512 * KiB } })
+    const { server, faults } = await serveWithFaults(broker as unknown as Broker, { port: 0 }, 1, undefined)
+    await using _ = server
+    const kept: unknown[] = []
+    faults.onRequest(({ api, response }) => void (api === 'Fetch' && kept.push(response)))
+    using client = await connectTo(server)
+    const value = (n: number): string => `${n} `.padEnd(200 * KiB, `the value ${n}, `)
+    await produceAll(client, [produceOf(0, value(0)), produceOf(0, value(1))])
+    client.send(fetchOf(1))
+    await client.response(fetch, 11)
+    await produceAll(
+      client,
+      Array.from({ length: 40 }, (_, n) => produceOf(0, value(n + 2))),
+    )
+    const [response] = kept as ResponseOf<typeof fetch>[]
+    const records = response?.responses[0]?.partitions[0]?.records as Uint8Array
+    expect(recordsOf(records).map((record) => record.value === value(0))).toEqual([true])
   }, 60_000)
 })
 

@@ -10,6 +10,7 @@
  *   that was lent a view. When the last one lets go its bytes are used again. Who is not sure that nobody looks any more does
  *   not let go: then it is garbage like any other.
  */
+import { assert } from '../../model/errors.ts'
 import type { BufferPool } from '../format/buffer-pool.ts'
 
 const KiB = 1024
@@ -35,8 +36,9 @@ export class Slab {
     this.#holders++
   }
 
-  /** Once for each `hold`. */
+  /** Once for each `hold`: once more, and bytes that somebody looks at would be written over. */
   release(): void {
+    assert(this.#holders > 0, 'a slab is let go of by those who hold it')
     this.#holders--
     if (this.#holders === 0) this.#pool.give(this.bytes)
   }

@@ -9,6 +9,7 @@
  * So whoever is not sure that nobody looks at a buffer any more just keeps it. What is free is bounded; the capacity that
  * was not asked for longest goes first. Small buffers are new each time: the engine is good at those.
  */
+import { assert } from '../../model/errors.ts'
 
 /** What is smaller is not kept. */
 const MIN_POOLED_BYTES = 65_536
@@ -51,6 +52,8 @@ export class BufferPool {
     const { length } = buffer
     if (length < MIN_POOLED_BYTES || length > this.#maxBytes) return
     const free = this.#free.get(length) ?? []
+    // Two would have it at once.
+    assert(!free.includes(buffer), 'a buffer is given back once')
     this.#free.delete(length)
     for (const [capacity, others] of this.#free) {
       if (this.#freeBytes + length <= this.#maxBytes) break

@@ -163,10 +163,12 @@ export class Slab {
   /** A view of its bytes goes to somebody, who may call what this answers when done with it. */
   lend(): () => void {
     const { bytes } = this
+    let isLent = true
     this.#lent++
     return () => {
-      // Of bytes that it has grown out of, nothing is counted any more.
-      if (bytes === this.bytes) this.#lent--
+      // Who says it twice must not say it for somebody else; of bytes that it has grown out of, nothing is counted any more.
+      if (isLent && bytes === this.bytes) this.#lent--
+      isLent = false
       this.#giveBack()
     }
   }

@@ -70,3 +70,11 @@ describe('memory that batches are copied to', () => {
     expect(pool.freeBytes).toBe(full.slab.bytes.length + last.slab.bytes.length)
   })
 })
+
+describe('a slab', () => {
+  it('is not let go of more often than it is held', () => {
+    const { slab } = fillerOf().copy(300 * KiB)
+    slab.release()
+    expect(() => slab.release()).toThrow('broken invariant')
+  })
+})

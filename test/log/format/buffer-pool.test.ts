@@ -55,4 +55,12 @@ describe('a pool of buffers', () => {
     expect(pool.freeBytes).toBe(128 * KiB)
     expect(pool.take(64 * KiB)).toBe(all[1])
   })
+
+  it('takes no buffer twice, which two would have then', () => {
+    const pool = new BufferPool(256 * KiB)
+    const buffer = pool.take(64 * KiB)
+    pool.give(buffer)
+    expect(() => pool.give(buffer)).toThrow('broken invariant')
+    expect(pool.freeBytes).toBe(64 * KiB)
+  })
 })

@@ -88,6 +88,17 @@ describe('bytes of a slab that has left its log', () => {
     expect(pool.freeBytes).toBe(64 * KiB)
   })
 
+  it('are not free when one says twice that he is done, and another one is not', () => {
+    const { slab, pool } = filled()
+    const done = [slab.lend(), slab.lend()]
+    slab.retire()
+    done[0]?.()
+    done[0]?.()
+    expect(pool.freeBytes).toBe(0)
+    done[1]?.()
+    expect(pool.freeBytes).toBe(64 * KiB)
+  })
+
   it('are free when it grows out of them, but not where somebody has a view', () => {
     const free = filled()
     free.slab.append(new Uint8Array(64 * KiB), { ...entry, next: 2 })
