@@ -18,7 +18,7 @@ import type { Dice } from '../torture/dice.ts'
 const SPOILT = 0xdd
 const MIN_POOLED_BYTES = 65_536
 const KEYS = 8
-export const compression = lazyCompression()
+const compression = lazyCompression()
 
 /** What pools were given, and what was wrong with it. */
 export interface Spoiled {
@@ -57,7 +57,7 @@ export function spoilMemory(): Spoiled {
 }
 
 /** Bytes that follow from a number, which is the first of them. */
-export function bytesOf(n: number, sizeBytes: number): Uint8Array {
+function bytesOf(n: number, sizeBytes: number): Uint8Array {
   const value = new Uint8Array(Math.max(sizeBytes, 4))
   let state = (n * 0x9e3779b1) | 1
   for (let at = 4; at < value.length; at++) {
