@@ -18,7 +18,7 @@ import type { Clock } from '../model/clock.ts'
 import { type CommitNote, OFFSET_PREFIX, offsetKey, offsetsOf, type StoredOffset } from './offsets.ts'
 import type { Readers } from './readers.ts'
 
-const PENDING_PREFIX = 'txn-offset/'
+export const PENDING_PREFIX = 'txn-offset/'
 
 export interface PartitionRef {
   readonly topicId: string

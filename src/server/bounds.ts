@@ -10,6 +10,7 @@
  */
 import type { BrokerParts } from '../coordinator/broker-parts.ts'
 import { ClassicGroup } from '../coordinator/classic-group.ts'
+import { PENDING_PREFIX } from '../coordinator/group-offsets.ts'
 import { OFFSET_PREFIX } from '../coordinator/offsets.ts'
 import { MiB } from '../model/limits.ts'
 import type { RequestOf } from '../wire/api.ts'
@@ -52,8 +53,6 @@ const MAX_GROUPS_OF_TRANSACTION = 1_000
 const METADATA_UNIT = 100
 /** What a member takes that says nothing: without it, members that subscribe to nothing would be without bound. */
 const MEMBER_BYTES = 512
-/** Where transactions set offsets aside. */
-const PENDING_PREFIX = 'txn-offset/'
 
 type Rule = (request: never) => number
 

@@ -45,10 +45,8 @@ export interface Shared {
   readonly limits: Pick<ServerLimits, 'maxRequestBytes' | 'maxIdleMs'>
   readonly buffered: BufferedBytes
   readonly traffic: Pick<Traffic, 'receivedBytes' | 'sentBytes'>
-  /** Of requests. */
-  readonly memory: FrameMemory
-  /** Somebody may keep what is answered: its memory is not used again when it has left. */
-  readonly observed?: boolean
+  /** Of requests; null where somebody looks on who may keep what he saw: no memory is used again then, of answers neither. */
+  readonly memory: FrameMemory | null
 }
 
 /** A request that was started, and the room its frame takes until it is answered. */
@@ -119,7 +117,7 @@ export class Connection {
   constructor(socket: Duplex, host: string, door: Door, shared: Shared) {
     this.#socket = socket
     this.#shared = shared
-    this.#frames = new FrameReader(this.#admit, shared.memory)
+    this.#frames = new FrameReader(this.#admit, shared.memory ?? undefined)
     const { clock, due } = shared.ctx
     this.session = new Session(
       host,
@@ -231,7 +229,7 @@ export class Connection {
     this.#slots.push(slot)
     this.#underWay++
     try {
-      const whenSent = this.#shared.observed ? undefined : (sent: () => void) => slot.sent.push(sent)
+      const whenSent = this.#shared.memory === null ? undefined : (sent: () => void) => slot.sent.push(sent)
       const answer = this.#shared.router.route(frame, this.session, whenSent)
       if (!(answer instanceof Promise)) {
         this.#answered(slot, answer)

@@ -17,7 +17,6 @@ import { invalid } from '../core/settings.ts'
 import type { Meta } from '../log/contract.ts'
 import { messageOf } from '../model/errors.ts'
 import type { CloseOptions } from '../model/options.ts'
-import { NO_MEMORY } from '../wire/frames.ts'
 import { UUID_BYTES, uuidText } from '../wire/uuid.ts'
 import { type Address, Cluster, type Node } from './cluster.ts'
 import { Connection, type Shared } from './connection.ts'
@@ -172,9 +171,7 @@ export class KafkaServer implements AsyncDisposable {
       limits,
       buffered: new BufferedBytes(limits.maxBufferedBytes),
       traffic: this.#traffic,
-      // Who looks on may keep what he saw.
-      memory: interceptors.length === 0 ? new RequestMemory() : NO_MEMORY,
-      observed: interceptors.length > 0,
+      memory: interceptors.length === 0 ? new RequestMemory() : null,
     }
     this.addresses = open.map(({ settings: { name }, node, listener }) => {
       return { listener: name, node, ...listener.address }

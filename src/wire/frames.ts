@@ -28,7 +28,7 @@ export interface FrameMemory {
 }
 
 /** All of it is left to the garbage collector. */
-export const NO_MEMORY: FrameMemory = {
+const NO_MEMORY: FrameMemory = {
   take: (sizeBytes) => new Uint8Array(capacityFor(sizeBytes)),
   give: () => {},
   drop: () => {},
