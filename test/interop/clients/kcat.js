@@ -1,6 +1,7 @@
 /** kcat, as a person at a terminal uses it. Verbs: README.md. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { securityOf } from './librdkafka-security.js'
 
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
@@ -12,18 +13,6 @@ const NULL = 'NULL'
 /** All of them, or bit by bit: "assigned: …", "incremental assignment of 3 partition(s) (…): …". */
 const ASSIGNED = /^% Group \S+ rebalanced:? .*?(assign|revo)\w*(?:: ?| of .*?\): )(.*)$/
 const PARTITION = /\[(\d+)\]/g
-
-/** Its settings have librdkafka's names. */
-function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
-  return {
-    ...(tls || mechanism
-      ? { 'security.protocol': `${mechanism ? 'sasl_' : ''}${tls ? 'ssl' : 'plaintext'}` }
-      : {}),
-    ...(tls ? { 'ssl.ca.location': ca } : {}),
-    ...(cert ? { 'ssl.certificate.location': cert, 'ssl.key.location': key } : {}),
-    ...(mechanism ? { 'sasl.mechanisms': mechanism, 'sasl.username': user, 'sasl.password': password } : {}),
-  }
-}
 
 const SECURITY = Object.entries(securityOf(args.security)).flatMap(([name, value]) => [
   '-X',

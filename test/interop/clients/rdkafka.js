@@ -1,22 +1,12 @@
 /** librdkafka, through node-rdkafka. Verbs: README.md. */
 import { createRequire } from 'node:module'
+import { securityOf } from './librdkafka-security.js'
 
 const require = createRequire(import.meta.url)
 const rdkafka = require('node-rdkafka')
 
 const [bootstrap, verb, json] = process.argv.slice(2)
 const args = JSON.parse(json)
-/** Its settings have librdkafka's names. */
-function securityOf({ tls, ca, cert, key, mechanism, user, password } = {}) {
-  return {
-    ...(tls || mechanism
-      ? { 'security.protocol': `${mechanism ? 'sasl_' : ''}${tls ? 'ssl' : 'plaintext'}` }
-      : {}),
-    ...(tls ? { 'ssl.ca.location': ca } : {}),
-    ...(cert ? { 'ssl.certificate.location': cert, 'ssl.key.location': key } : {}),
-    ...(mechanism ? { 'sasl.mechanisms': mechanism, 'sasl.username': user, 'sasl.password': password } : {}),
-  }
-}
 
 const MAX_BYTES = 10_000_000
 const COMMON = {
