@@ -26,6 +26,19 @@ function consumes(members: number): Feature['run'] {
   }
 }
 
+/** The first of so many members goes, and the others go on with all partitions. */
+function losesOne(signal: 'SIGKILL' | 'SIGTERM', members: number, sessionMs: number): Feature['run'] {
+  return async (trial) => {
+    await trial.broker.createTopic(TOPIC, { partitions: 6 })
+    await publish(trial.broker, 0, COUNT)
+    const drivers = await groupOf(trial, members, { sessionMs })
+    await untilAllSeen(trial, drivers, 0, COUNT)
+    await drivers[0]?.kill(signal)
+    await publish(trial.broker, COUNT, 2 * COUNT)
+    await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
+  }
+}
+
 /** Members of a group, each with partitions of its own: six in all. */
 export async function groupOf(trial: Trial, members: number, args: object = {}): Promise<Driver[]> {
   const drivers = Array.from({ length: members }, () =>
@@ -104,29 +117,13 @@ const CLASSIC: readonly Feature[] = [
   {
     name: 'a member is killed',
     group: 'groups',
-    async run(trial) {
-      await trial.broker.createTopic(TOPIC, { partitions: 6 })
-      await publish(trial.broker, 0, COUNT)
-      const drivers = await groupOf(trial, 3, { sessionMs: 3_000 })
-      await untilAllSeen(trial, drivers, 0, COUNT)
-      await drivers[0]?.kill('SIGKILL')
-      await publish(trial.broker, COUNT, 2 * COUNT)
-      await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
-    },
+    run: losesOne('SIGKILL', 3, 3_000),
   },
   {
     name: 'a member leaves',
     group: 'groups',
-    async run(trial) {
-      await trial.broker.createTopic(TOPIC, { partitions: 6 })
-      await publish(trial.broker, 0, COUNT)
-      // Longer than is waited for: who leaves must say so.
-      const drivers = await groupOf(trial, 2, { sessionMs: 90_000 })
-      await untilAllSeen(trial, drivers, 0, COUNT)
-      await drivers[0]?.kill('SIGTERM')
-      await publish(trial.broker, COUNT, 2 * COUNT)
-      await untilAllSeen(trial, drivers.slice(1), COUNT, 2 * COUNT)
-    },
+    // Longer than is waited for: who leaves must say so.
+    run: losesOne('SIGTERM', 2, 90_000),
   },
   {
     name: 'static membership: a member returns, the other is not disturbed',
