@@ -108,9 +108,9 @@ export class ClassicGroup {
     if (this.state === 'PreparingRebalance') this.#proceed()
   }
 
-  /** Whether nobody is in it or about to be. */
+  /** Whether nobody is in it. Who was given an id only may never come; if so, it asks for another one. */
   get isVacant(): boolean {
-    return this.members.size === 0 && this.#invited.size === 0
+    return this.members.size === 0
   }
 
   /** Who has been given an id, and has not joined under it yet. */

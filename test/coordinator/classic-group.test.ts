@@ -34,7 +34,7 @@ describe('the first member', () => {
     const a = await invited(kit)
     expect(a.joined).toMatchObject({ error: 'MEMBER_ID_REQUIRED', generation: -1, members: [] })
     expect(a.memberId).not.toBe('')
-    expect([kit.group.state, kit.group.generation, kit.group.isVacant]).toEqual(['Empty', 0, false])
+    expect([kit.group.state, kit.group.generation, kit.group.isVacant]).toEqual(['Empty', 0, true])
     a.join()
     await kit.clock.settle()
     expect(a.joined).toMatchObject({ error: 'NONE', generation: 1, leader: a.memberId })
