@@ -8,10 +8,14 @@
  * - A pinned entry is nowhere else yet: its batches count apart and never go, its rows like any others. It is in
  *   the list only while it has rows.
  * - The newest entry stays even if it is larger than everything allowed: somebody is reading it.
+ * - What was read before anybody asked for it is a small part: with more readers than that is enough for, one would push
+ *   out what another was about to ask for, and everything would be read twice.
  */
 import { MiB } from '../../model/limits.ts'
 
 const DEFAULT_MAX_BYTES = 64 * MiB
+/** Of what is allowed, each of this may be an entry that nobody asked for yet. */
+const BYTES_PER_AHEAD = MiB
 
 /** What the cache holds. Its sizes are told to the cache by `resized`; the rest is the cache's own. */
 export abstract class CacheEntry {
@@ -24,9 +28,10 @@ export abstract class CacheEntry {
   /** It has left the cache: its owner forgets it. */
   abstract evicted(): void
 
-  /** From here on the cache's own: whether the entry is in the cache, and pinned, */
+  /** From here on the cache's own: whether the entry is in the cache, and pinned, and not asked for yet, */
   cached = false
   pinned = false
+  isAhead = false
   /** in the list, and between whom, */
   linked = false
   older: CacheEntry | null = null
@@ -40,6 +45,8 @@ export class ChunkCache {
   readonly maxBytes: number
   #bytes = 0
   #pinnedBytes = 0
+  /** Entries that nobody asked for yet. */
+  #ahead = 0
   #oldest: CacheEntry | null = null
   #newest: CacheEntry | null = null
 
@@ -64,8 +71,21 @@ export class ChunkCache {
     this.resized(entry)
   }
 
+  /** Before anybody asked for it. */
+  addAhead(entry: CacheEntry): void {
+    this.add(entry)
+    entry.isAhead = true
+    this.#ahead++
+  }
+
+  /** Whether something more may be added before anybody asks for it. */
+  get readsAhead(): boolean {
+    return this.#ahead < this.maxBytes / BYTES_PER_AHEAD
+  }
+
   /** It is used: one of the last to go now. */
   touch(entry: CacheEntry): void {
+    if (entry.isAhead) this.#asked(entry)
     if (entry === this.#newest || !entry.linked) return
     this.#unlink(entry)
     this.#link(entry)
@@ -92,7 +112,13 @@ export class ChunkCache {
     entry.countedBytes = 0
     entry.countedPinned = 0
     entry.cached = false
+    if (entry.isAhead) this.#asked(entry)
     if (entry.linked) this.#unlink(entry)
+  }
+
+  #asked(entry: CacheEntry): void {
+    entry.isAhead = false
+    this.#ahead--
   }
 
   #count(entry: CacheEntry): void {

@@ -68,12 +68,23 @@ export class Chunk extends CacheEntry {
     this.#onEvicted = options.onEvicted
   }
 
-  /** Chunks of one kind each for checked batches whose offsets go from `base` to `next`; see `BatchRun.of`. */
-  static of(bytes: Uint8Array, next: number, options: Omit<ChunkOptions, 'inProcess'>): Chunk[] {
-    return BatchRun.of(bytes, options.base, next).map((batches) => {
+  /**
+   * Chunks of one kind each for checked batches whose offsets go from `base` to `next`; see `BatchRun.of`. They take over
+   * a hold of `slab`.
+   */
+  static of(
+    bytes: Uint8Array,
+    next: number,
+    options: Omit<ChunkOptions, 'inProcess'>,
+    slab: Slab | null = null,
+  ): Chunk[] {
+    const chunks = BatchRun.of(bytes, options.base, next).map((batches) => {
       const { base, inProcess } = batches
-      return new Chunk({ ...options, base, inProcess }, batches)
+      slab?.hold()
+      return new Chunk({ ...options, base, inProcess }, batches, slab)
     })
+    slab?.release()
+    return chunks
   }
 
   get base(): number {

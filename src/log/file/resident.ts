@@ -7,7 +7,7 @@
  *
  * Chunks never overlap. The cache that all logs share decides who goes (chunk-cache.ts).
  */
-import { assert } from '../../model/errors.ts'
+import { assert, OdradekError } from '../../model/errors.ts'
 import { BufferPool } from '../format/buffer-pool.ts'
 import { concat } from '../format/bytes.ts'
 import { BatchScan } from '../format/scan.ts'
@@ -59,8 +59,9 @@ export class Resident {
   /** Ascending. */
   readonly #chunks: Chunk[] = []
   #tail: Chunk | null = null
+  readonly #pool: BufferPool
   /** What is being paged in, by the offset that was asked for. */
-  readonly #paging = new Map<number, Promise<Chunk>>()
+  readonly #paging = new Map<number, Promise<void>>()
   #version = 0
   #gone = false
 
@@ -73,6 +74,7 @@ export class Resident {
     pool: BufferPool = new BufferPool(0),
   ) {
     this.filler = new SlabFiller(pool)
+    this.#pool = pool
     this.#segments = segments
     this.#cache = cache
     this.#decoder = decoder
@@ -162,25 +164,33 @@ export class Resident {
     isolation: 'committed' | 'uncommitted',
   ): void {
     chunk.decode(from, limit, maxBytes, isolation)
-    if (chunk.heldBytes > 0 && this.#has(chunk)) this.#cache.resized(chunk)
+    if (chunk.heldBytes > 0 && this.#isHere(chunk)) this.#cache.resized(chunk)
   }
 
   /** The chunk that holds `offset`, from memory or from the disk. @throws OdradekError CORRUPT_LOG, STORAGE_ERROR */
   async chunkAt(offset: number): Promise<Chunk> {
-    const chunk = this.find(offset) ?? (await this.#paged(offset))
+    let chunk = this.find(offset)
+    for (; chunk === undefined; chunk = this.find(offset)) await this.#paged(offset)
     chunk.keep()
     const ready = this.#decoder.ready(chunk.codecs)
     if (ready !== undefined) await ready
     return chunk
   }
 
-  #paged(offset: number): Promise<Chunk> {
+  /** Resolves when the chunk has come. By the time that somebody looks for it, it may have left again. */
+  #paged(offset: number, isAhead: boolean = false): Promise<void> {
     let paging = this.#paging.get(offset)
     if (paging === undefined) {
-      paging = this.#page(offset).finally(() => this.#paging.delete(offset))
+      paging = this.#page(offset, isAhead).finally(() => this.#paging.delete(offset))
       this.#paging.set(offset, paging)
     }
     return paging
+  }
+
+  /** Who reads on will want it. If it cannot be had, it is for them to hear of that. */
+  #readAhead(offset: number): void {
+    const isThere = offset >= this.#segments.next || this.#has(offset)
+    if (!isThere && this.#cache.readsAhead) this.#paged(offset, true).catch(() => {})
   }
 
   /** Whole batches from the one that holds `from`, below `bound`: at least one, and not more than `maxBytes` with the others. */
@@ -190,7 +200,11 @@ export class Resident {
     let sizeBytes = 0
     let next = from
     while (next < bound) {
-      const chunk = this.find(next) ?? (await this.#paged(next))
+      const chunk = this.find(next)
+      if (chunk === undefined) {
+        await this.#paged(next)
+        continue
+      }
       const piece = chunk.collect(next, bound, sizeBytes === 0 ? maxBytes : maxBytes - sizeBytes)
       if (sizeBytes > 0 && sizeBytes + piece.bytes.length > maxBytes) break
       if (piece.bytes.length > 0) {
@@ -202,40 +216,44 @@ export class Resident {
       next = piece.next
       if (sizeBytes >= Math.min(maxBytes, ENOUGH_BYTES) || next < Math.min(chunk.next, bound)) break
     }
+    this.#readAhead(next)
     const bytes = concat(pieces)
     if (pieces.length === 1) return { bytes, next, done: ends[0] }
     for (const end of ends) end()
     return { bytes, next, done: undefined }
   }
 
-  async #page(offset: number): Promise<Chunk> {
+  async #page(offset: number, isAhead: boolean): Promise<void> {
     const read = await this.#read(offset)
-    const here = this.find(offset)
-    if (here !== undefined) return here
-    const { bytes, base, next } = this.#withoutOverlap(read, offset)
+    if (this.#has(offset)) {
+      read.slab?.release()
+      return
+    }
+    const { bytes, base, next, slab } = this.#withoutOverlap(read, offset)
     const options = { base, decoder: this.#decoder, onEvicted: this.#evicted }
-    const chunks = Chunk.of(bytes, next, options)
+    const chunks = Chunk.of(bytes, next, options, slab)
     // From behind, so that what was asked for is the last to leave.
-    for (const chunk of chunks.reverse()) this.#insert(chunk)
-    return chunks.find((chunk) => chunk.base <= offset) as Chunk
+    for (const chunk of chunks.reverse()) this.#insert(chunk, isAhead)
   }
 
   /** As segments are now: what was read from one that has been replaced meanwhile is read again. */
   async #read(offset: number): Promise<SegmentRead> {
     for (;;) {
       const version = this.#version
-      const read = await this.#segments.read(offset, PAGE_BYTES)
+      const read = await this.#segments.read(offset, PAGE_BYTES, this.#pool)
       if (version === this.#version) return read
+      read.slab?.release()
     }
   }
 
-  #insert(chunk: Chunk): void {
+  #insert(chunk: Chunk, isAhead: boolean): void {
     for (const { producerId, firstOffset } of this.#state.aborted(chunk.base, chunk.next)) {
       chunk.markAborted(producerId, firstOffset)
     }
-    if (this.#gone) return
+    if (this.#gone) throw new OdradekError('CLOSED', 'the log was closed while it was read')
     this.#chunks.splice(this.#indexOf(chunk.base), 0, chunk)
-    this.#cache.add(chunk)
+    if (isAhead) this.#cache.addAhead(chunk)
+    else this.#cache.add(chunk)
   }
 
   /** Cuts off what other chunks have: they follow `offset`, or were read from another offset. */
@@ -251,7 +269,7 @@ export class Resident {
       begin = Math.min(begin, scan.position)
       end = scan.position + scan.sizeBytes
     }
-    return { bytes: read.bytes.subarray(begin, end), base, next }
+    return { ...read, bytes: read.bytes.subarray(begin, end), base, next }
   }
 
   // ── leaving ───────────────────────────────────────────────────────────────────────────────────
@@ -334,7 +352,12 @@ export class Resident {
     this.#left(chunk)
   }
 
-  #has(chunk: Chunk): boolean {
+  #has(offset: number): boolean {
+    const chunk = this.#chunks[this.#indexOf(offset)]
+    return chunk !== undefined && chunk.base <= offset
+  }
+
+  #isHere(chunk: Chunk): boolean {
     return this.#chunks[this.#indexOf(chunk.base)] === chunk
   }
 

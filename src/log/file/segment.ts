@@ -13,6 +13,7 @@
  * - A write that failed changes nothing that is known, and is done again at the same place.
  */
 import { type OdradekError, odradekError } from '../../model/errors.ts'
+import { BufferPool } from '../format/buffer-pool.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { crc32cOfBatches } from '../format/crc32c-joined.ts'
 import { readInt64 } from '../format/integers.ts'
@@ -28,11 +29,14 @@ import { encodeFooter } from './segment-footer.ts'
 import { type Extract, type SavedIndex, SegmentIndex } from './segment-index.ts'
 import { indexPath, segmentPath } from './segment-paths.ts'
 import { Survey } from './segment-survey.ts'
+import { Slab } from './slab.ts'
 
 const MiB = 1024 * 1024
 /** What a segment has to have grown by for its index to be saved. */
 const SAVE_INDEX_BYTES = MiB
 const NOTHING = new Uint8Array(0)
+/** Of memory that is new each time. */
+const NO_POOL = new BufferPool(0)
 
 /** Where a log's segments are, and what they are handled with. */
 export interface SegmentPlace {
@@ -50,6 +54,8 @@ export interface SegmentRead {
   readonly bytes: Uint8Array
   readonly base: number
   readonly next: number
+  /** What the bytes are a part of, held for whoever reads. Who just drops it leaves it to the collector. */
+  readonly slab: Slab | null
 }
 
 /** What a write will add to a segment. */
@@ -228,20 +234,22 @@ export class Segment implements StoredSegment {
 
   /**
    * Whole batches from the one that holds `offset` or follows it: one, and `maxBytes` with the others. Fewer where the
-   * next one is damaged; none where offsets are missing up to `next`.
+   * next one is damaged; none where offsets are missing up to `next`. `pool`: where the memory for them comes from.
    * @throws OdradekError CORRUPT_LOG where the first of them is damaged, or lies behind damage up to the next entry of
    * the index, so that nothing says which offset it has
    */
-  async read(offset: number, maxBytes: number): Promise<SegmentRead> {
+  async read(offset: number, maxBytes: number, pool: BufferPool = NO_POOL): Promise<SegmentRead> {
     const index =
       offset >= (this.#index.offsets[0] ?? Number.POSITIVE_INFINITY) ? this.#index : await this.index()
     const { sizeBytes, next } = this
-    if (sizeBytes === 0) return { bytes: NOTHING, base: offset, next }
+    if (sizeBytes === 0) return { bytes: NOTHING, base: offset, next, slab: null }
     const first = index.at(offset)
     const from = index.positions[first] as number
     let last = first + 1
     while (last < index.length && (index.positions[last + 1] ?? sizeBytes) - from <= maxBytes) last++
-    const bytes = new Uint8Array((index.positions[last] ?? sizeBytes) - from)
+    const wantedBytes = (index.positions[last] ?? sizeBytes) - from
+    const slab = new Slab(pool, wantedBytes)
+    const bytes = slab.bytes.subarray(0, wantedBytes)
     const length = await this.#place.pool.use(this.path, 'read', (file) => file.read(bytes, from))
     const chain = new BatchChain(this.#place.crc32c, false)
     chain.begin(bytes, length, from)
@@ -252,6 +260,7 @@ export class Segment implements StoredSegment {
       bytes: bytes.subarray(found.begin, found.end),
       base: Math.min(offset, found.base),
       next: all ? (index.offsets[last] ?? next) : found.next,
+      slab,
     }
   }
 

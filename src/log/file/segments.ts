@@ -12,6 +12,7 @@
  *   a checkpoint tells of the new one: a crash before finds all of them, and comes back to the old ones.
  */
 import { assert, OdradekError } from '../../model/errors.ts'
+import type { BufferPool } from '../format/buffer-pool.ts'
 import type { Crc32c } from '../format/crc32c.ts'
 import { BatchScan } from '../format/scan.ts'
 import type { StoredSegment } from './checkpoint.ts'
@@ -315,15 +316,16 @@ export class Segments {
    * the others, as many as are sound. None only where all offsets from `offset` to the end are missing.
    * @throws OdradekError CORRUPT_LOG, which names file and position; OFFSET_OUT_OF_RANGE when it was removed meanwhile
    */
-  async read(offset: number, maxBytes: number = READ_BYTES): Promise<SegmentRead> {
+  async read(offset: number, maxBytes: number = READ_BYTES, pool?: BufferPool): Promise<SegmentRead> {
     assert(offset < this.#next, `offset ${offset} is below ${this.#next}`)
     for (let at = offset; ; ) {
       const segment = this.#list[this.#indexOf(at)] as Segment
       if (segment.sealed) this.#used(segment)
-      const read = await this.#whileThere(segment, at, segment.read(at, maxBytes))
+      const read = await this.#whileThere(segment, at, segment.read(at, maxBytes, pool))
       if (read === undefined) continue
       if (read.bytes.length > 0 || read.next >= this.#next)
         return at === offset ? read : { ...read, base: offset }
+      read.slab?.release()
       at = read.next
     }
   }

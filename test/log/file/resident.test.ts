@@ -1,15 +1,16 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Chunk } from '../../../src/log/file/chunk.ts'
 import { ChunkCache } from '../../../src/log/file/chunk-cache.ts'
 import type { PendingBatch } from '../../../src/log/file/pending.ts'
 import { Resident } from '../../../src/log/file/resident.ts'
-import type { Segments } from '../../../src/log/file/segments.ts'
+import { Segments } from '../../../src/log/file/segments.ts'
 import { BufferPool } from '../../../src/log/format/buffer-pool.ts'
 import { IN_PROCESS } from '../../../src/log/format/layout.ts'
 import { readHeader } from '../../../src/log/format/record-batch.ts'
 import { PartitionState } from '../../../src/log/state.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SimFs } from '../../support/sim-fs.ts'
+import { codeOf } from '../../support/world.ts'
 import { Dice } from '../../torture/dice.ts'
 import { batchAt, decoder, joined, markerAt, transactional } from './batches.ts'
 import { openSegments, split } from './segments-kit.ts'
@@ -330,6 +331,81 @@ describe('what is in memory of a log', () => {
     })
   })
 
+  describe('memory of what comes from the disk', () => {
+    const value = () => 'v'.repeat(3 * KiB)
+
+    /** Two batches in each segment, nothing of which is in memory, and how often segments are read. */
+    async function stored(cacheBytes: number, count: number) {
+      const log = await Log.make(4096 * KiB)
+      for (let i = 0; i < count; i++) {
+        log.append(batchAt(i, { deltas: 1, value }))
+        if (i % 2 === 1) await log.write()
+      }
+      const pool = new SpoilingPool(4096 * KiB)
+      const cache = new ChunkCache(cacheBytes)
+      const resident = new Resident(log.segments, cache, decoder, log.state, pool)
+      const read = async (from: number): Promise<void> => {
+        const { bytes, next, done } = await resident.collect(from, from + 2, EVERYTHING)
+        expect([from, next]).toEqual([from, from + 2])
+        expect([from, isSame(bytes, joined(log.batches.slice(from, next)))]).toEqual([from, true])
+        done?.()
+      }
+      return { cache, resident, pool, read, reads: vi.spyOn(log.segments, 'read') }
+    }
+
+    const settled = async (): Promise<void> => {
+      for (let turns = 0; turns < 100; turns++) await null
+    }
+
+    it('is used again when it has left the cache, and nobody has a view of it', async () => {
+      const { pool, resident, read } = await stored(12 * KiB, 40)
+      const { bytes, done } = await resident.collect(0, 2, EVERYTHING)
+      const before = bytes.slice()
+      for (let from = 2; from < 40; from += 2) await read(from)
+      expect(pool.given).toBeGreaterThan(10)
+      expect(isSame(bytes, before)).toBe(true)
+      done?.()
+      expect(isSame(bytes, before)).toBe(false)
+    })
+
+    it('is read again by whoever comes to it when it has left again', async () => {
+      const { read, reads } = await stored(1, 40)
+      await Promise.all([0, 8, 16, 24, 32].map(read))
+      expect(reads.mock.calls.length).toBeGreaterThan(10)
+    })
+
+    it('is there before the next one is asked for', async () => {
+      const { resident, read, reads } = await stored(4096 * KiB, 40)
+      for (let from = 0; from < 40; from += 2) {
+        await read(from)
+        await settled()
+        expect([from, resident.find(from + 2) !== undefined]).toEqual([from, from < 38])
+      }
+      expect(reads).toHaveBeenCalledTimes(20)
+    })
+
+    it('comes unasked only as far as the cache has room for that', async () => {
+      const { cache, read, reads } = await stored(1024 * KiB, 40)
+      await read(0)
+      await settled()
+      await read(20)
+      await settled()
+      expect([reads.mock.calls.map(([from]) => from), cache.readsAhead]).toEqual([[0, 2, 20], false])
+      await read(2)
+      await settled()
+      expect(reads.mock.calls.map(([from]) => from)).toEqual([0, 2, 20, 4])
+    })
+
+    it('that cannot be had is the trouble of those alone who ask for it', async () => {
+      const { read, reads } = await stored(4096 * KiB, 4)
+      reads.mockImplementationOnce(Segments.prototype.read).mockRejectedValueOnce(new Error('the disk'))
+      await read(0)
+      await settled()
+      await read(2)
+      expect(reads).toHaveBeenCalledTimes(3)
+    })
+  })
+
   it('asks the disk once for what several want at a time', async () => {
     const log = await Log.make(1024 * KiB, 1)
     log.append(batchAt(0, { deltas: 3 }), batchAt(3, { deltas: 3, inProcess: true }))
@@ -397,9 +473,9 @@ describe('what is in memory of a log', () => {
     log.append(batchAt(0, { deltas: 3 }))
     await log.write()
     const late = new Resident(log.segments, log.cache, decoder, log.state)
-    const coming = late.chunkAt(0)
+    const coming = [late.chunkAt(0), late.collect(0, 3, EVERYTHING)].map(codeOf)
     late.clear()
-    expect((await coming).base).toBe(0)
+    expect(await Promise.all(coming)).toEqual(['CLOSED', 'CLOSED'])
     expect(late.find(0)).toBeUndefined()
     log.append(batchAt(3, { deltas: 1 }))
     log.resident.clear()
