@@ -32,6 +32,8 @@ const DEADLINE_MS = 60_000
 const LOOK_MS = 25
 /** Until a client that was asked to end is killed. */
 const PATIENCE_MS = 20_000
+/** What is kept of the first, and of the last that a client says of its troubles: the cause is often said once, at the beginning. */
+const WORDS = 4_000
 
 export class Driver {
   readonly events: DriverEvent[] = []
@@ -54,7 +56,7 @@ export class Driver {
       env: { ...process.env, KAFKAJS_NO_PARTITIONER_WARNING: '1' },
     })
     this.#child.stderr?.on('data', (chunk: Buffer) => {
-      this.#errors = (this.#errors + chunk.toString()).slice(-4_000)
+      this.#errors = withoutMiddle(this.#errors + chunk.toString())
     })
     const lines = createInterface({ input: this.#child.stdout as NodeJS.ReadableStream })
     lines.on('line', (line) => {
@@ -120,6 +122,10 @@ export class Driver {
     if (typeof event.pid === 'number') this.#pid = event.pid
     if (event.done === true) this.isDone = true
   }
+}
+
+function withoutMiddle(text: string): string {
+  return text.length <= 2 * WORDS ? text : `${text.slice(0, WORDS)}\n…\n${text.slice(-WORDS)}`
 }
 
 /** The clients of one trial, and waiting for what they and the broker come to. */
